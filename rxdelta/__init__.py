@@ -1,98 +1,99 @@
 """A model's streamed reply as immutable snapshots: Observable operators for every provider's chunks."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from rxdelta import building, core, errors, events, providers, requests, types, wire
-from rxdelta.aio import (
-    ReaderMeter,
-    first_value,
-    for_each,
-    from_async_iterable,
-    from_iterable,
-    iterate,
-    last_value,
-    stream,
-    to_async_iterable,
-    to_iterable,
-)
-from rxdelta.core import (
-    Approval,
-    Citation,
-    ContentPart,
-    Event,
-    Fold,
-    IncompleteMessageError,
-    InvalidValueError,
-    Limits,
-    Message,
-    MessageDelta,
-    ProtocolError,
-    ProviderError,
-    RxDeltaError,
-    Snapshot,
-    StreamInterrupted,
-    TokenUsage,
-    ToolCall,
-    ToolError,
-    ToolResult,
-    apply_event,
-    merge_delta,
-    merge_deltas,
-    to_events,
-)
-from rxdelta.operators import (
-    ToolProgress,
-    compact_deltas,
-    completed_tool_calls,
-    conflate,
-    debounce_latest,
-    decode,
-    exponential_backoff,
-    group_by_block,
-    group_by_choice,
-    group_by_message,
-    group_by_run,
-    json_items,
-    on_settled,
-    only_choice,
-    parse_ndjson,
-    parse_sse,
-    partial_arguments,
-    partial_json,
-    per_block,
-    retry_stream,
-    run_tools,
-    scan_deltas,
-    share_events,
-    share_latest,
-    smooth,
-    stable_blocks,
-    stall_timeout,
-    tap_metrics,
-    tap_otel,
-    text_deltas,
-    throttle_latest,
-    to_ag_ui,
-    to_ai_sdk,
-    to_langchain_events,
-    to_message,
-    to_openai_chat,
-    to_resumable_sse,
-    to_sse,
-    until_all_tools_terminal,
-    until_stopped,
-    validate,
-    with_custom,
-    with_limits,
-    with_run,
-)
-from rxdelta.requests import (
-    ToolDefinition,
-    from_ag_ui,
-    from_ai_sdk,
-    to_request,
-)
+if TYPE_CHECKING:
+    from rxdelta import building, core, errors, events, providers, requests, types, wire
+    from rxdelta.aio import (
+        ReaderMeter,
+        first_value,
+        for_each,
+        from_async_iterable,
+        from_iterable,
+        iterate,
+        last_value,
+        stream,
+        to_async_iterable,
+        to_iterable,
+    )
+    from rxdelta.core import (
+        Approval,
+        Citation,
+        ContentPart,
+        Event,
+        Fold,
+        IncompleteMessageError,
+        InvalidValueError,
+        Limits,
+        Message,
+        MessageDelta,
+        ProtocolError,
+        ProviderError,
+        RxDeltaError,
+        Snapshot,
+        StreamInterrupted,
+        TokenUsage,
+        ToolCall,
+        ToolError,
+        ToolResult,
+        apply_event,
+        merge_delta,
+        merge_deltas,
+        to_events,
+    )
+    from rxdelta.operators import (
+        ToolProgress,
+        compact_deltas,
+        completed_tool_calls,
+        conflate,
+        debounce_latest,
+        decode,
+        exponential_backoff,
+        group_by_block,
+        group_by_choice,
+        group_by_message,
+        group_by_run,
+        json_items,
+        on_settled,
+        only_choice,
+        parse_ndjson,
+        parse_sse,
+        partial_arguments,
+        partial_json,
+        per_block,
+        retry_stream,
+        run_tools,
+        scan_deltas,
+        share_events,
+        share_latest,
+        smooth,
+        stable_blocks,
+        stall_timeout,
+        tap_metrics,
+        tap_otel,
+        text_deltas,
+        throttle_latest,
+        to_ag_ui,
+        to_ai_sdk,
+        to_langchain_events,
+        to_message,
+        to_openai_chat,
+        to_resumable_sse,
+        to_sse,
+        until_all_tools_terminal,
+        until_stopped,
+        validate,
+        with_custom,
+        with_limits,
+        with_run,
+    )
+    from rxdelta.requests import (
+        ToolDefinition,
+        from_ag_ui,
+        from_ai_sdk,
+        to_request,
+    )
 
 __version__ = "0.1.0"
 
@@ -204,18 +205,27 @@ __all__ = [
 ]
 
 
+_MODULES = ("building", "core", "errors", "events", "providers", "requests", "types", "wire")
+_ROOMS = ("core", "requests", "aio", "operators")
+"""Where the other names are: in the first of these that has one."""
+
+
 def __dir__() -> list[str]:
     return [*__all__]
 
 
 if not TYPE_CHECKING:
-    # Here, because the values are below the room that draws them, which is imported when rich asks.
-    core.Reply.__rich__ = lambda reply: import_module("rxdelta.cli").picture(reply)
 
-    def __getattr__(name: str) -> NoReturn:
-        """Say where a name is that isn't here."""
-        hint = "" if name.startswith("_") else _whereabouts(name)
-        raise AttributeError(f"module 'rxdelta' has no attribute {name!r}{hint}", name=name)
+    def __getattr__(name: str) -> object:
+        """A name when it is first used, so that a program imports what it uses. Of a name that isn't here: where it is."""
+        if name not in __all__:
+            hint = "" if name.startswith("_") else _whereabouts(name)
+            raise AttributeError(f"module 'rxdelta' has no attribute {name!r}{hint}", name=name)
+        if name in _MODULES:
+            return import_module(f"rxdelta.{name}")
+        found = next(home for room in _ROOMS if name in (home := import_module(f"rxdelta.{room}")).__all__)
+        globals()[name] = getattr(found, name)
+        return globals()[name]
 
     def _whereabouts(name: str) -> str:
         said = {
@@ -225,13 +235,13 @@ if not TYPE_CHECKING:
         if name in said:
             return f"; it is {said[name]}"
         homes = {
-            word: f"rd.{home.__name__.removeprefix('rxdelta.')}.{word}"
-            for home in (core, wire, events, requests, providers, types, building, errors)
-            for word in home.__all__
+            word: f"rd.{module}.{word}"
+            for module in ("core", "wire", "events", "requests", "providers", "types", "building", "errors")
+            for word in import_module(f"rxdelta.{module}").__all__
         } | {word: f"rd.{word}" for word in __all__}
         if name in homes:
             return f"; it is {homes[name]}"
-        meant = core.did_you_mean(name, homes)
+        meant = import_module("rxdelta.core").did_you_mean(name, homes)
         for word, place in homes.items():
             meant = meant.replace(repr(word), place)
         return f"; {meant}" if meant else ""

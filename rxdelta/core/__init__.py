@@ -55,6 +55,7 @@ from rxdelta.core._frozen import (
     thaw,
 )
 from rxdelta.core._joined import JOINABLE as JOINABLE, PIECE_FIELDS as PIECE_FIELDS, Joined as Joined
+from rxdelta.core._lazily import lazily as lazily
 from rxdelta.core._limits import (
     DEFAULT_LIMITS as DEFAULT_LIMITS,
     ByChoice as ByChoice,

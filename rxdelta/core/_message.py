@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import attrs
@@ -97,6 +98,10 @@ class Reply:
     def _repr_markdown_(self) -> str:
         """The reply as a notebook draws it."""
         return markdown(cast("Snapshot | Message", self))
+
+    def __rich__(self) -> object:
+        """The reply as rich draws it. What draws it stands above this room, so it is found by its name when rich asks."""
+        return import_module("rxdelta.cli").picture(self)
 
     if TYPE_CHECKING:
 

@@ -5,24 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import UnknownWireFormatError, described
-from rxdelta.formats import (
-    ag_ui,
-    ai_sdk,
-    anthropic_messages,
-    bedrock_converse,
-    cohere,
-    gemini,
-    gemini_interactions,
-    langchain,
-    mistral,
-    ollama,
-    openai_chat,
-    openai_completions,
-    openai_responses,
-)
 from rxdelta.formats.format import Format
 
 if TYPE_CHECKING:
@@ -33,24 +19,22 @@ __all__ = ["GROUP", "find", "formats", "names", "recognise"]
 GROUP = "rxdelta.formats"
 """The group of entry points by which another distribution adds a format."""
 
-_OWN: Mapping[str, Format] = {
-    one.FORMAT.name: one.FORMAT
-    for one in (
-        anthropic_messages,
-        ag_ui,
-        ai_sdk,
-        bedrock_converse,
-        gemini,
-        gemini_interactions,
-        cohere,
-        langchain,
-        openai_responses,
-        ollama,
-        mistral,  # before openai-chat, of which it is a dialect
-        openai_completions,
-        openai_chat,
-    )
+_OWN: Mapping[str, str] = {
+    "anthropic-messages": "anthropic_messages",
+    "ag-ui": "ag_ui",
+    "ai-sdk": "ai_sdk",
+    "bedrock-converse": "bedrock_converse",
+    "gemini": "gemini",
+    "gemini-interactions": "gemini_interactions",
+    "cohere": "cohere",
+    "langchain": "langchain",
+    "openai-responses": "openai_responses",
+    "ollama": "ollama",
+    "mistral": "mistral",  # before openai-chat, of which it is a dialect
+    "openai-completions": "openai_completions",
+    "openai-chat": "openai_chat",
 }
+"""The folder of each format, which is imported when the format is first needed. The order is that of `recognise`."""
 
 _log = logging.getLogger("rxdelta.formats")
 
@@ -66,8 +50,9 @@ def find(name: str) -> Format | None:
     Raises:
         UnknownWireFormatError: Another distribution has a format of this name, which can't be loaded; or two have.
     """
-    own = _OWN.get(name)
-    return own if own is not None or name not in _installed() else _load(name)
+    if name in _OWN:
+        return _own(name)
+    return _load(name) if name in _installed() else None
 
 
 def is_own(name: str) -> bool:
@@ -77,13 +62,13 @@ def is_own(name: str) -> bool:
 
 def formats() -> Iterator[Format]:
     """All formats that can be loaded: the library's, then those that are installed beside it."""
-    yield from _OWN.values()
+    yield from map(_own, _OWN)
     yield from _loaded()
 
 
 def recognise(chunk: Mapping[str, Any]) -> str | None:
     """The name of the first format whose stream can begin with this chunk. An installed format that raises is logged and skipped."""
-    for one in _OWN.values():
+    for one in map(_own, _OWN):
         if one.recognises(chunk):
             return one.name
     for one in _loaded():
@@ -93,6 +78,12 @@ def recognise(chunk: Mapping[str, Any]) -> str | None:
         except Exception:
             _log.warning("the installed format %r failed to look at a chunk", one.name, exc_info=True)
     return None
+
+
+@cache
+def _own(name: str) -> Format:
+    own: Format = import_module(f"rxdelta.formats.{_OWN[name]}").FORMAT
+    return own
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rxdelta.operators.edges.encode import encode
 from rxdelta.operators.edges.made_ids import made_id
 from rxdelta.runtime import operator_maker
-from rxdelta.wire import AgUiEncoder, Masked, masked
+from rxdelta.wire import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from rxdelta.core import Event, Limits
+    from rxdelta.wire import AgUiEncoder, Masked
 
 __all__ = ["to_ag_ui"]
 
@@ -92,6 +93,7 @@ def to_ag_ui(
         STEP_FINISHED
         RUN_FINISHED
     """
+    from rxdelta.wire import AgUiEncoder  # with the format, when it is named
 
     def make(limits: Limits, choice: int) -> AgUiEncoder:
         return AgUiEncoder(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rxdelta.operators.edges.encode import encode
 from rxdelta.runtime import operator_maker
-from rxdelta.wire import AiSdkEncoder, AiSdkFrame, Done, Masked, ShownSources, masked
+from rxdelta.wire import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from rxdelta.core import Event, Limits
+    from rxdelta.wire import AiSdkEncoder, AiSdkFrame, Done, Masked, ShownSources
 
 __all__ = ["to_ai_sdk"]
 
@@ -79,6 +80,8 @@ def to_ai_sdk(
         {'type': 'finish', 'finishReason': 'stop', 'messageMetadata': {'status': 'complete', 'finishReason': 'stop'}}
         DONE
     """
+    from rxdelta.wire import AiSdkEncoder  # with the format, when it is named
+
     known = [*messages] if isinstance(messages, Iterator) else messages  # each subscription reads them
 
     def make(limits: Limits, choice: int) -> AiSdkEncoder:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rxdelta.operators.edges.encode import encode
 from rxdelta.operators.edges.made_ids import made_id
 from rxdelta.runtime import operator_maker
-from rxdelta.wire import LangChainEncoder, LangChainFrame, Masked, masked
+from rxdelta.wire import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from rxdelta.core import Event, Limits
+    from rxdelta.wire import LangChainEncoder, LangChainFrame, Masked
 
 __all__ = ["to_langchain_events"]
 
@@ -56,6 +57,7 @@ def to_langchain_events(
         3 content-block-finish
         4 message-finish
     """
+    from rxdelta.wire import LangChainEncoder  # with the format, when it is named
 
     def make(limits: Limits, choice: int) -> LangChainEncoder:
         return LangChainEncoder(

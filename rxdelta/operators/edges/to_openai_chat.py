@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rxdelta.operators.edges.encode import encode
 from rxdelta.operators.edges.made_ids import made_id
 from rxdelta.runtime import operator_maker
-from rxdelta.wire import Done, Masked, OpenAiChatEncoder, OpenAiChatFrame, masked
+from rxdelta.wire import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from rxdelta.core import Event, Limits
+    from rxdelta.wire import Done, Masked, OpenAiChatEncoder, OpenAiChatFrame
 
 __all__ = ["to_openai_chat"]
 
@@ -68,6 +69,7 @@ def to_openai_chat(
         [{'index': 0, 'delta': {}, 'finish_reason': 'stop'}]
         False
     """
+    from rxdelta.wire import OpenAiChatEncoder  # with the format, when it is named
 
     def make(limits: Limits, _: int) -> OpenAiChatEncoder:
         return OpenAiChatEncoder(

@@ -1,0 +1,88 @@
+"""What an import imports: the package nothing, a name what it needs, a format only where it is named; and any module first."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+import rxdelta as rd
+
+ROOT = Path(rd.__file__).parent
+FORMATS = sorted(path.parent.name for path in ROOT.glob("formats/*/__init__.py"))
+MODULES = [
+    *(path.stem for path in sorted(ROOT.glob("*.py")) if not path.stem.startswith("__")),
+    *(path.parent.name for path in sorted(ROOT.glob("*/__init__.py"))),
+]
+
+
+def imported(program: str) -> set[str]:
+    """The modules of the package that a fresh interpreter has after the program."""
+    code = f"{program}\nimport json, sys\nprint(json.dumps([one for one in sys.modules if one.startswith('rxdelta')]))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def formats(modules: Iterable[str]) -> list[str]:
+    return [
+        name
+        for name in FORMATS
+        if f"rxdelta.formats.{name}.decoder" in modules or f"rxdelta.formats.{name}.encoder" in modules
+    ]
+
+
+def test_the_package_alone_imports_nothing() -> None:
+    assert imported("import rxdelta as rd\nrd.__version__\ndir(rd)") == {"rxdelta"}
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        (
+            "rd.stream, rd.decode, rd.run_tools, rd.to_ai_sdk, rd.wire.DONE, rd.to_request, rd.types, rd.errors",
+            [],
+        ),
+        ('rd.decode("gemini")', ["gemini"]),
+        ('rd.providers.decoder("mistral")', ["mistral", "openai_chat"]),
+        ('rd.to_request(["Hi"], "cohere")', ["cohere"]),
+        ("rd.to_ag_ui()", ["ag_ui"]),
+        ("rd.wire.AI_SDK_HEADERS", ["ai_sdk"]),
+    ],
+)
+def test_a_format_is_imported_when_it_is_named(program: str, expected: list[str]) -> None:
+    assert formats(imported(f"import rxdelta as rd\n{program}")) == expected
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_any_module_may_be_imported_first(module: str) -> None:
+    if module == "asgi":
+        pytest.importorskip("starlette")
+    assert f"rxdelta.{module}" in imported(f"import rxdelta.{module}")
+
+
+def test_type_checkers_see_every_name_that_is_imported_later() -> None:
+    for room in ("wire", "requests"):
+        tree = ast.parse((ROOT / room / "__init__.py").read_text("utf-8"))
+        (choice,) = [node for node in tree.body if isinstance(node, ast.If) and node.orelse]
+        seen = {
+            node.module: sorted(alias.name for alias in node.names)
+            for node in choice.body
+            if isinstance(node, ast.ImportFrom)
+        }
+        (places,) = [node for node in ast.walk(ast.Module(choice.orelse, [])) if isinstance(node, ast.Dict)]
+        assert {home: sorted(names) for home, names in ast.literal_eval(places).items()} == seen
+    front = ast.parse((ROOT / "__init__.py").read_text("utf-8"))
+    seen_on_rd = {
+        alias.name for node in ast.walk(front) if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert {*rd.__all__} - {"__version__"} <= seen_on_rd
+
+
+@pytest.mark.parametrize("name", rd.__all__)
+def test_a_name_is_the_same_thing_each_time(name: str) -> None:
+    assert getattr(rd, name) is getattr(rd, name)
