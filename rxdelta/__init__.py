@@ -217,7 +217,7 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """A name when it is first used, so that a program imports what it uses. Of a name that isn't here: where it is."""
+        """Import a name when it is first used. An unknown name is refused, with the place where it is."""
         if name not in __all__:
             hint = "" if name.startswith("_") else _whereabouts(name)
             raise AttributeError(f"module 'rxdelta' has no attribute {name!r}{hint}", name=name)

@@ -100,8 +100,8 @@ class Reply:
         return markdown(cast("Snapshot | Message", self))
 
     def __rich__(self) -> object:
-        """The reply as rich draws it. What draws it stands above this room, so it is found by its name when rich asks."""
-        return import_module("rxdelta.cli").picture(self)
+        """The reply as rich draws it."""
+        return import_module("rxdelta.cli").picture(self)  # by name: that room is above this one
 
     if TYPE_CHECKING:
 
