@@ -101,7 +101,7 @@ class Reply:
 
     def __rich__(self) -> object:
         """The reply as rich draws it."""
-        return import_module("rxdelta.cli").picture(self)  # by name: that room is above this one
+        return import_module("rxdelta.cli").picture(self)  # a plain import would be a circle
 
     if TYPE_CHECKING:
 
