@@ -90,5 +90,5 @@ def operators() -> tuple[Any, ...]:
     text: Callable[[Observable[rd.Event]], Observable[str]] = rd.text_deltas()
     plan: Callable[[Observable[rd.Event]], Observable[rd.types.PartialValue[Model]]] = rd.partial_json(Model)
     rd.json_items(1.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    rd.text_deltas(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    rd.text_deltas("text")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     return text, plan
