@@ -44,8 +44,9 @@ def constraints(session: nox.Session, versions: Iterator[str]) -> list[str]:
 
 
 def locked() -> Iterator[str]:
-    """The versions in the lock, without the hashes, which pip would then want of the project itself."""
-    yield from re.findall(r"^[^\s#].*?(?= \\$)", LOCK.read_text(), re.MULTILINE)
+    """The versions in the lock. Hashes would be wanted of the project, too; a constraint has no extras."""
+    for version in re.findall(r"^[^\s#].*?(?= \\$)", LOCK.read_text(), re.MULTILINE):
+        yield re.sub(r"\[.*?\]", "", version)
 
 
 def lowest() -> Iterator[str]:
@@ -225,7 +226,7 @@ def try_in_empty_environment(session: nox.Session, distribution: Path, version: 
 def lock(session: nox.Session) -> None:
     """Write the lock anew after a change of pyproject.toml; `-- --upgrade` takes the newest versions."""
     session.install("uv")
-    what = f"--universal --all-extras --group dev --python-version {PYTHONS[0]} --generate-hashes"
+    what = f"--universal --all-extras --no-strip-extras --group dev --python-version {PYTHONS[0]} --generate-hashes"
     without = "--no-annotate --no-emit-index-url --no-emit-find-links --quiet --custom-compile-command"
     options = [*what.split(), *without.split(), "nox -s lock", "--output-file", str(LOCK)]
     session.run("uv", "pip", "compile", "pyproject.toml", *options, *session.posargs)
