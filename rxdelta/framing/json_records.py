@@ -101,7 +101,7 @@ class JsonRecordParser(abc.ABC):
 
     def _document(self, text: str, number: int) -> Any:
         """Parse `text`, which starts in line `number`, as one JSON document."""
-        # A level takes two brackets, so a short document isn't deep. If it is none, its depth is looked at below.
+        # A level takes two brackets, so a short document isn't deep. Text that is no document is measured below.
         if len(text) <= self._shallow or self._depth(text) <= SAME_DEPTH:
             try:
                 return self._quick(text)

@@ -33,7 +33,7 @@ def parse_sse(
 
     Args:
         loads: Reads the JSON of a record, a `str`; `orjson.loads`, say. It makes parsing quicker and changes no value: what it
-            refuses, and what has 19 digits in a row, is read by `json.loads`. What else it returns is emitted as it is. By
+            refuses, and what has 19 digits in a row, is read by `json.loads`. Other values, such as decimals, are emitted. By
             default msgspec's parser if that is installed (`rxdelta[fast]`), else `json.loads`.
 
     Raises:
