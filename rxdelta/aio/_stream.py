@@ -74,6 +74,7 @@ def stream(
     timeout: Seconds | None = None,
     limits: Limits | None = None,
     meter: ReaderMeter | None = None,
+    loads: Callable[[str], Any] | None = None,
 ) -> ReplyOpener:
     """A reply as it comes: `async with` gives a `Reply`, `with` a `BlockingReply`, and `await` only the message.
 
@@ -97,6 +98,7 @@ def stream(
             chunk. To limit the whole reply, use `asyncio.timeout`.
         limits: Bounds on what the reply may hold in memory; see `with_limits`.
         meter: Measures what waits for the loops over the reply and over its `text_deltas`, see `ReaderMeter`.
+        loads: Reads the JSON of bytes, see `parse_sse`.
 
     Raises:
         InvalidValueError: At once, for an argument that makes no sense, and for a source that is no stream, such as
@@ -117,7 +119,7 @@ def stream(
     """
     check_stream(source)
     check_meter(meter, "rd.stream")
-    decoded = decode("auto", only=None if wire_format == "auto" else wire_format)
+    decoded = decode("auto", only=None if wire_format == "auto" else wire_format, loads=loads)
     if limits is not None:
         decoded = compose(decoded, with_limits(limits))
     silence = None if timeout is None else stall_timeout(check_seconds("timeout", timeout))

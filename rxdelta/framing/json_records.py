@@ -5,17 +5,18 @@ from __future__ import annotations
 import abc
 import json
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import LimitExceededError, MalformedChunkError, RxDeltaError, quote
 from rxdelta.framing.lines import LineSplitter
+from rxdelta.framing.quick_json import SAME_DEPTH, quick_parser
 
 if TYPE_CHECKING:
     from rxdelta.core import Limits
 
 __all__ = ["JsonRecordParser", "nesting"]
 
-_DECODER = json.JSONDecoder()  # that of `json.loads`, whose own work around a small document costs as much
 # A string, closed or not, so that brackets inside are skipped; or a bracket. The pattern cannot fail after the first
 # quote, so it never backtracks.
 _STRUCTURE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
@@ -33,9 +34,11 @@ class JsonRecordParser(abc.ABC):
 
     wire_format: str
 
-    def __init__(self, limits: Limits, *, carriage_returns: bool) -> None:
+    def __init__(self, limits: Limits, loads: Callable[[str], Any] | None, *, carriage_returns: bool) -> None:
         self.error: RxDeltaError | None = None
         self._limits = limits
+        self._quick = quick_parser(loads)
+        self._shallow = 2 * min(limits.json_depth, SAME_DEPTH) + 1
         self._splitter = LineSplitter(limits.line_bytes, carriage_returns=carriage_returns)
         self._number: int = 0
 
@@ -98,19 +101,25 @@ class JsonRecordParser(abc.ABC):
 
     def _document(self, text: str, number: int) -> Any:
         """Parse `text`, which starts in line `number`, as one JSON document."""
-        limit = self._limits.json_depth
-        if text.count("[") + text.count("{") > limit and nesting(text)[0] > limit:
-            raise LimitExceededError.of("json_depth", limit, "the nesting of a record")
+        # A level takes two brackets, so a short document isn't deep. Text that is no document is measured below.
+        if len(text) <= self._shallow or self._depth(text) <= SAME_DEPTH:
+            try:
+                return self._quick(text)
+            except Exception:  # whatever it is, `json.loads` gives the value or says what is wrong
+                pass
+        self._depth(text)
         try:
-            value, end = _DECODER.raw_decode(text)
-        except (ValueError, RecursionError):
-            value, end = None, -1
-        if end == len(text):
-            return value
-        try:
-            return json.loads(text)  # accepts surrounding white space, and its error says what is wrong
+            return json.loads(text)
         except (ValueError, RecursionError) as error:  # ValueError also for an integer of 5,000 digits
             raise self._malformed("one JSON document", text, number, str(error)) from error
+
+    def _depth(self, text: str) -> int:
+        """How deep a record is nested, at most."""
+        limit = self._limits.json_depth
+        depth = text.count("[") + text.count("{")
+        if depth > limit and (depth := nesting(text)[0]) > limit:
+            raise LimitExceededError.of("json_depth", limit, "the nesting of a record")
+        return depth
 
     def _malformed(self, expected: str, text: str, number: int, reason: str = "") -> MalformedChunkError:
         found = quote(text)

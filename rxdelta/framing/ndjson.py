@@ -7,6 +7,7 @@ A CR before the LF is white space to JSON, as is a CR within a document. An empt
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rxdelta.core import DEFAULT_LIMITS, Limits
@@ -23,6 +24,7 @@ class NdjsonParser(JsonRecordParser):
 
     Args:
         limits: `line_bytes` bounds a line, `json_depth` its nesting.
+        loads: Reads the JSON, see `parse_sse`.
 
     Raises:
         MalformedChunkError: From `feed` and `close`: a line is not one JSON document; `path` names the line,
@@ -39,8 +41,8 @@ class NdjsonParser(JsonRecordParser):
 
     wire_format = "ndjson"
 
-    def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
-        super().__init__(limits, carriage_returns=False)
+    def __init__(self, *, limits: Limits = DEFAULT_LIMITS, loads: Callable[[str], Any] | None = None) -> None:
+        super().__init__(limits, loads, carriage_returns=False)
 
     def _line(self, line: str, records: list[Any]) -> None:
         if line.strip():

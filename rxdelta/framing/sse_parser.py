@@ -28,6 +28,7 @@ Servers deviate from it, so:
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Literal, cast
 
 from rxdelta.core import DEFAULT_LIMITS, LimitExceededError, Limits
@@ -52,6 +53,7 @@ class SseParser(JsonRecordParser):
 
     Args:
         limits: `line_bytes` bounds a line, `block_chars` the data of one event, `json_depth` its nesting.
+        loads: Reads the JSON, see `parse_sse`.
 
     Raises:
         MalformedChunkError: From `feed` and `close`: data is not JSON, or the body is not an event stream; `path`
@@ -70,8 +72,8 @@ class SseParser(JsonRecordParser):
 
     wire_format = "sse"
 
-    def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
-        super().__init__(limits, carriage_returns=True)
+    def __init__(self, *, limits: Limits = DEFAULT_LIMITS, loads: Callable[[str], Any] | None = None) -> None:
+        super().__init__(limits, loads, carriage_returns=True)
         self._max_chars = limits.block_chars
         self._data: list[str] = []  # the lines of an event's data, or of a JSON document without `data:`
         self._data_chars = 0
@@ -87,18 +89,19 @@ class SseParser(JsonRecordParser):
     def _lines(self, lines: list[str], records: list[Any]) -> None:
         for line in lines:
             self._number += 1
-            if self._open_brackets > 0:
+            if self._open_brackets:
                 self._json_line(line, records)
+            elif not line:
+                if self._data or self._name:
+                    self._dispatch(records)
             elif line.startswith("data: "):  # nearly every line is this, or the blank line after it
                 self._is_sse = True
                 self._add_data(line[6:])
             elif line.startswith("event: "):
                 self._is_sse = True
                 self._name = line[7:]
-            elif line:
+            else:
                 self._line(line, records)
-            elif self._data or self._name:
-                self._dispatch(records)
 
         if self._done == "held" and not (self._data or self._splitter.is_amid_line):
             self._say_done(records)
@@ -160,16 +163,17 @@ class SseParser(JsonRecordParser):
 
     def _dispatch(self, records: list[Any]) -> None:
         text, name = "\n".join(self._data), self._name
-        self._data, self._data_chars, self._open_brackets, self._name = [], 0, 0, ""
-        if not text.startswith("{") and (said := text.strip()) in ("", "[DONE]"):
+        self._data, self._name = [], ""
+        self._data_chars = self._open_brackets = 0
+        if text[:1] != "{" and (said := text.strip()) in ("", "[DONE]"):
             if said and self._done == "unsaid":
                 self._done = "held"
             return
         if self._done == "said":
             self._done = "unsaid"
         record = self._document(text, self._data_from)
-        if name not in ("", "message") and isinstance(record, dict):
+        if name and name != "message" and isinstance(record, dict) and "type" not in record:
             fields = cast("dict[str, Any]", record)
-            if "type" not in fields and "event" not in fields:
+            if "event" not in fields:
                 fields.setdefault("_event", name)
         records.append(record)

@@ -7,15 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias, cast
 
-from rxdelta.core import (
-    DEFAULT_LIMITS,
-    Event,
-    Limits,
-    MalformedChunkError,
-    Snapshot,
-    UnknownWireFormatError,
-    quote,
-)
+from rxdelta.core import Event, MalformedChunkError, Snapshot, UnknownWireFormatError, quote
 from rxdelta.core.events import (
     EVENT_TYPES,
     MessageFinish,
@@ -100,17 +92,17 @@ class AutoDecoder:
     Args:
         make: Makes the decoder of a format, or of a user's function.
         only: The format or the function, if it is known.
-        limits: The limits of the `AutoParser`.
+        parser: Reads bytes and text.
     """
 
     def __init__(
         self,
         make: Callable[[NameOrMaker], Decoder],
-        only: NameOrMaker | None = None,
-        limits: Limits = DEFAULT_LIMITS,
+        only: NameOrMaker | None,
+        parser: AutoParser,
     ) -> None:
         self._make = make
-        self._parser = AutoParser(limits=limits)
+        self._parser = parser
         self._held: list[object] = []
         self._decoder: Decoder | None = None
         self._decode: Decode = self._detect

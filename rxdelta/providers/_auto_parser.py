@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rxdelta.core import DEFAULT_LIMITS, Limits, MalformedChunkError
-from rxdelta.framing import NdjsonParser, SseParser
+from rxdelta.framing import NdjsonParser, SseParser, check_loads
 
 __all__ = ["AutoParser"]
 
@@ -24,6 +24,7 @@ class AutoParser:
 
     Args:
         limits: See `SseParser` and `NdjsonParser`.
+        loads: The same.
 
     Raises:
         MalformedChunkError: From `feed` and `close`, as these two.
@@ -38,8 +39,10 @@ class AutoParser:
         ([], [], [{'a': 2, '_event': 'ping'}], [])
     """
 
-    def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, *, limits: Limits = DEFAULT_LIMITS, loads: Callable[[str], Any] | None = None) -> None:
+        check_loads(loads)
         self._limits = limits
+        self._loads = loads
         self._held: list[Any] = []  # until the first line is whole
         self._first = b""  # of these pieces, the first with something in it
         self._head = bytearray()  # all of them
@@ -79,8 +82,9 @@ class AutoParser:
     def _begin(self) -> tuple[SseParser | NdjsonParser, list[Any]]:
         line = bytes(self._head.partition(b"\n")[0].partition(b"\r")[0])
         is_ndjson = not line.startswith(_SSE_FIELDS) and _is_json(line)
-        parser = NdjsonParser(limits=self._limits) if is_ndjson else SseParser(limits=self._limits)
-        self._parser = parser  # an SseParser refuses all else, and reads a document of several lines
+        # An SseParser refuses all else, and reads a document of several lines.
+        make = NdjsonParser if is_ndjson else SseParser
+        self._parser = parser = make(limits=self._limits, loads=self._loads)
         held, self._held = self._held, []
         return parser, [chunk for piece in held for chunk in self._parsed(parser, piece)]
 

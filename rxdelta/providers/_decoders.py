@@ -23,6 +23,7 @@ from rxdelta.formats.meant import meant_formats
 from rxdelta.formats.reasoning_tags import ReasoningTagsDecoder, tag_names
 from rxdelta.formats.runs import RunsDecoder
 from rxdelta.providers._auto import AutoDecoder, NamedDecoder
+from rxdelta.providers._auto_parser import AutoParser
 
 __all__ = ["decoder", "decoder_factory"]
 
@@ -46,7 +47,7 @@ def decoder(
             `True` for `think` and `thinking`. The blocks are then numbered as they appear. If only the closing tag
             comes, the message's first text before it becomes reasoning by the finish of its block.
         options: What the format's own decoder, or your function, takes. `"auto"` takes `only`, the format if it is known,
-            and `limits` for bytes.
+            and for bytes `limits` and `loads`, see `parse_sse`.
 
     Raises:
         UnknownWireFormatError: There is no such format; the error lists those there are.
@@ -95,14 +96,16 @@ def _auto_factory(
     *,
     only: str | Callable[..., Decoder] | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    loads: Callable[[str], Any] | None = None,
     **options: Any,
 ) -> Callable[[], Decoder]:
     def make(wire_format: str | Callable[..., Decoder]) -> Decoder:
         return _factory(wire_format, cumulative, tags, options)()
 
+    AutoParser(loads=loads)  # raises for a wrong one
     if only is not None:
         make(only)  # a format that there isn't, or an option that it doesn't know
-    return lambda: AutoDecoder(make, only, limits)
+    return lambda: AutoDecoder(make, only, AutoParser(limits=limits, loads=loads))
 
 
 def _factory(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any, assert_type
 
@@ -12,6 +13,8 @@ import rxdelta as rd
 from rxdelta.relay import Relay
 
 if TYPE_CHECKING:
+    import msgspec
+    import orjson
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
 
@@ -79,6 +82,13 @@ def operators(
 ) -> None:
     assert_type(body.pipe(rd.parse_sse()), Observable[Any])
     assert_type(text.pipe(rd.parse_ndjson()), Observable[Any])
+    assert_type(body.pipe(rd.parse_sse(loads=orjson.loads)), Observable[Any])
+    assert_type(text.pipe(rd.parse_ndjson(loads=msgspec.json.decode)), Observable[Any])
+    assert_type(body.pipe(rd.decode("auto", loads=json.loads)), Observable[rd.Event])
+    rd.stream([b""], loads=msgspec.json.Decoder().decode)
+    rd.parse_sse(loads=len)
+    rd.parse_sse(loads="orjson")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.stream([b""], loads=orjson.dumps(1))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     assert_type(chunks.pipe(rd.decode("openai-chat")), Observable[rd.Event])
     assert_type(chunks.pipe(rd.decode(lambda: rd.providers.decoder("openai-chat"))), Observable[rd.Event])
     assert_type(events.pipe(rd.validate()), Observable[rd.Event])

@@ -50,7 +50,7 @@ def decode(
         reasoning_tags: Names of tags that enclose reasoning within a text, `"think"` for `<think>…</think>`;
             `True` for the usual ones. If only the closing tag comes, the text before it becomes reasoning at the tag.
         options: Passed to the format's decoder or to your function. `"auto"` takes `only="openai-chat"`, say, if the
-            format is known.
+            format is known, and `loads` for bytes, see `parse_sse`.
 
     Raises:
         UnknownWireFormatError: At once, if there is no such format.

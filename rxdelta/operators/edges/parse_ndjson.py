@@ -18,7 +18,9 @@ __all__ = ["parse_ndjson"]
 
 
 @operator_maker
-def parse_ndjson() -> Callable[[Observable[bytes | str]], Observable[Any]]:
+def parse_ndjson(
+    *, loads: Callable[[str], Any] | None = None
+) -> Callable[[Observable[bytes | str]], Observable[Any]]:
     """Parse each line as JSON, for bytes that are split anywhere.
 
     The source emits the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
@@ -27,6 +29,9 @@ def parse_ndjson() -> Callable[[Observable[bytes | str]], Observable[Any]]:
 
     Completes with the source. The last record needs no line end: it is emitted before the source's completion, and
     before the source's error if it is whole.
+
+    Args:
+        loads: Reads the JSON of a line, see `parse_sse`.
 
     Errors: `MalformedChunkError` for a line that is not one JSON document; `LimitExceededError` for a line that
     is larger than the limits allow. Both come after the records before that line.
@@ -38,4 +43,4 @@ def parse_ndjson() -> Callable[[Observable[bytes | str]], Observable[Any]]:
         >>> body.pipe(rd.parse_ndjson()).run()
         {'done': True}
     """
-    return parse_records("parse_ndjson", lambda limits: NdjsonParser(limits=limits))
+    return parse_records("parse_ndjson", NdjsonParser, loads)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rxdelta.framing import check_loads
 from rxdelta.runtime import lift_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from reactivex import Observable
-
-    from rxdelta.core import Limits
 
 __all__ = ["parse_records"]
 
@@ -27,10 +26,13 @@ class _Parser(Protocol):
 
 
 def parse_records(
-    name: str, parser: Callable[[Limits], _Parser]
+    name: str, parser: Callable[..., _Parser], loads: Callable[[str], Any] | None
 ) -> Callable[[Observable[bytes | str]], Observable[Any]]:
-    """Parse the source's bytes into records, by a parser that `parser()` returns for each subscription."""
-    return lift_machine(name, lambda sink: _Reading(parser(sink.limits)), emits="chunks", needs_all=True)
+    """Parse the source's bytes into records, by a parser of this class for each subscription."""
+    check_loads(loads)
+    return lift_machine(
+        name, lambda sink: _Reading(parser(limits=sink.limits, loads=loads)), emits="chunks", needs_all=True
+    )
 
 
 class _Reading:
@@ -39,18 +41,23 @@ class _Reading:
     def __init__(self, parser: _Parser) -> None:
         self._parser = parser
 
-    def step(self, data: bytes | str) -> Iterator[Any]:
-        yield from self._parser.feed(data)
-        if self._parser.error is not None:
-            raise self._parser.error
+    def step(self, data: bytes | str) -> Iterable[Any]:
+        return self._until_error(self._parser.feed(data))
 
-    def close(self) -> Iterator[Any]:
-        yield from self._parser.close()
-        if self._parser.error is not None:
-            raise self._parser.error
+    def close(self) -> Iterable[Any]:
+        return self._until_error(self._parser.close())
+
+    def _until_error(self, records: list[Any]) -> Iterable[Any]:
+        error = self._parser.error
+        return records if error is None else _then(records, error)
 
     def fail(self, error: Exception) -> tuple[list[Any], Exception]:
         records: list[Any] = []
         with suppress(Exception):  # an incomplete last record needs no error: `error` explains the cut
             records += self._parser.close()
         return records, error
+
+
+def _then(records: list[Any], error: Exception) -> Iterator[Any]:
+    yield from records
+    raise error
