@@ -200,8 +200,6 @@ def _is_zero(found: object) -> bool:
 
 def _figure(found: Any) -> int | None:
     """A count, which some gateways send as text, and Cohere's SDK with a fraction of zero."""
-    if type(found) is int:
-        return found if 0 <= found < _TOO_MANY else None
     if isinstance(found, str) and found.isdecimal() and len(found) < _DIGITS:
         found = int(found)
     if type(found) is float and found.is_integer():
@@ -361,9 +359,8 @@ def _by_figures(raw: Json, counts: Counts) -> Counts:
     than all counts includes reasoning that isn't reported, as with Gemini behind a gateway.
     """
     total = max(_figure(raw.get("total_tokens")) or 0, _figure(raw.get("totalTokens")) or 0)
-    given, generated = counts.get("input_tokens"), counts.get("output_tokens")
-    room = 0 if given is None or generated is None else total - given - generated
-    given, generated = given or 0, generated or 0
+    given, generated = counts.get("input_tokens", 0), counts.get("output_tokens", 0)
+    room = total - given - generated if "input_tokens" in counts and "output_tokens" in counts else 0
     reasoning, caches = counts.get(_REASONING, 0), [counts.get(name, 0) for name in _CACHES]
     billed = counts
     if reasoning > generated or 0 < reasoning <= room or _CITED in counts:

@@ -123,8 +123,9 @@ class GeminiDecoder(KnowsCalls):
         if "createTime" in chunk and "createTime" not in self._metadata:
             return None
         usage: Any = chunk.get("usageMetadata")
-        has_news = usage is not None and usage != self._newest_usage
-        if has_news and type(usage) is not dict:
+        if usage == self._newest_usage:
+            usage = None
+        if usage is not None and type(usage) is not dict:
             return None
         found: Any = chunk.get("candidates")
         candidate: Any = found[0] if type(found) is list and len(found) == 1 else None
@@ -143,7 +144,7 @@ class GeminiDecoder(KnowsCalls):
         if blocks.type != ("reasoning" if is_thought else "text"):
             return None
         event = (reasoning_delta if is_thought else text_delta)(blocks.current, text, index)
-        if not has_news:
+        if usage is None:
             return (event,)
         self._read_usage(usage)
         self._out.append(event)
