@@ -115,7 +115,7 @@ class Choice:
     def plain_reasoning(self, delta: Json) -> Event | None:
         """The event of a delta that has nothing but more reasoning, under one name, of the current block."""
         blocks, text = self.blocks, None
-        if blocks.type != "reasoning":
+        if blocks.type != "reasoning" or not self.has_deltas:
             return None
         for name, value in delta.items():
             if value is None or name == "role" or (value == "" and name in _PROSE):
