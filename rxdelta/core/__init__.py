@@ -42,7 +42,13 @@ from rxdelta.core._errors import (
     quote as quote,
     with_snapshot as with_snapshot,
 )
-from rxdelta.core._events import Event, reasoning_delta, text_delta, tool_call_delta
+from rxdelta.core._events import (
+    Event,
+    reasoning_delta,
+    text_delta,
+    tool_call_delta,
+    usage_update as usage_update,
+)
 from rxdelta.core._events_so_far import EventsSoFar as EventsSoFar
 from rxdelta.core._execution_status import TERMINAL as TERMINAL
 from rxdelta.core._fold import Fold

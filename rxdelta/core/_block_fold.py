@@ -17,15 +17,18 @@ from rxdelta.core._events import (
     ToolCallDelta,
 )
 from rxdelta.core._fast_constructor import blank
-from rxdelta.core._frozen import FrozenDict
+from rxdelta.core._frozen import FrozenDict, is_list
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits, check_members
 from rxdelta.core._text import extend, has_half, text_length
 from rxdelta.core._tool_call import ToolCall, raw_arguments, with_arguments
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rxdelta.core._blocks import Block
     from rxdelta.core._origin import Origin
     from rxdelta.core._text import GrowingText
+    from rxdelta.core._values import Citation
 
 __all__ = ["BlockFold", "Growth", "grows_by"]
 
@@ -34,6 +37,9 @@ Growth: TypeAlias = TextDelta | ReasoningDelta | DataDelta | ToolCallDelta
 
 _GROWS: dict[str, type[Growth]] = {"text": TextDelta, "refusal": TextDelta, "reasoning": ReasoningDelta}
 _BlankPart = blank(ContentPart)
+_Cited: TypeAlias = "tuple[Sequence[Any], tuple[Citation, ...]]"
+"""What the newest delta with citations had, and the citations that were made of it."""
+_NOT_CITED: _Cited = ((), ())
 
 
 def grows_by(block: Block) -> type[Growth]:
@@ -72,7 +78,7 @@ class BlockFold:
         'Hi'
     """
 
-    __slots__ = ("_limits", "_most", "_origin", "_size", "_text", "block", "grows", "place")
+    __slots__ = ("_cited", "_limits", "_most", "_origin", "_size", "_text", "block", "grows", "place")
 
     def __init__(
         self, start: BlockStart | Block, *, limits: Limits = DEFAULT_LIMITS, origin: Origin | None = None
@@ -81,6 +87,7 @@ class BlockFold:
         self._limits = limits
         self._origin = origin
         self.place: Any = None
+        self._cited: _Cited = _NOT_CITED
         self.reset(start)
 
     def reset(self, start: BlockStart | Block) -> Block:
@@ -124,9 +131,19 @@ class BlockFold:
         if isinstance(event, BlockFinish):
             return self.finish(event.content)
         if isinstance(event, BlockDelta):
-            updated = update_block(self.block, event.fields) if self.block.open else self.block
-            return self.block if updated is self.block else self.reset(updated)
+            return self._change(event.fields) if self.block.open else self.block
         return self.grow(_piece(event)) if type(event) is self.grows else self.block
+
+    def _change(self, fields: FrozenDict[Any]) -> Block:
+        block, (cited, made) = self.block, self._cited
+        is_known = isinstance(block, ContentPart) and block.citations is made
+        updated = update_block(block, fields, cited if is_known else ())
+        if updated is block:
+            return block
+        items = fields.get("citations")
+        if isinstance(updated, ContentPart) and updated.citations and is_list(items):
+            self._cited = items, updated.citations
+        return self.reset(updated)
 
     def grow(self, piece: str) -> Block:
         """The block with one more piece, which must be that of a delta of the type `grows`.
@@ -173,5 +190,5 @@ class BlockFold:
             self.reset(finish_content(self.block, content, self.block.key))
         if content is not None or self.block.open:
             self.block = finish_block(self.block, cut=cut)
-        self.grows = None
+        self.grows, self._cited = None, _NOT_CITED
         return self.block

@@ -14,7 +14,7 @@ All other fields go to a part's `options` or a call's `metadata`. `index` is the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rxdelta.core._block_key import Key
@@ -89,14 +89,17 @@ def block_from_wire(content: Fields, key: Key, *, origin: Origin | None = None) 
     return _update_part(make_part(kind, None, EMPTY, (), key, True, origin=origin), content)
 
 
-def update_block(block: Block, fields: Fields) -> Block:
-    """The block with these fields replaced. A null changes nothing, and the type stays."""
+def update_block(block: Block, fields: Fields, cited: Sequence[Any] = ()) -> Block:
+    """The block with these fields replaced. A null changes nothing, and the type stays.
+
+    Citations are not made again of the first items if they are those in `cited`, of which the block's were made.
+    """
     if not any(name not in _NO_CONTENT and value is not None for name, value in fields.items()):
         return block
-    return _update_call(block, fields) if isinstance(block, ToolCall) else _update_part(block, fields)
+    return _update_call(block, fields) if isinstance(block, ToolCall) else _update_part(block, fields, cited)
 
 
-def _update_part(part: ContentPart, fields: Fields) -> ContentPart:
+def _update_part(part: ContentPart, fields: Fields, cited: Sequence[Any] = ()) -> ContentPart:
     options, text, citations = dict(part.options), raw_text(part), part.citations
     if part.type == "unsupported":
         options |= {name: value for name, value in fields.items() if value is not None}
@@ -110,10 +113,28 @@ def _update_part(part: ContentPart, fields: Fields) -> ContentPart:
             text = clean_text(value)
         elif name == "citations":
             items = value if is_list(value) else [value]
-            citations = tuple(Citation.from_dict(_mapping(item)) for item in items)
+            same = _known(items, cited)
+            new = (Citation.from_dict(_mapping(item)) for item in items[same:])
+            citations = (*citations[:same], *new)
         else:
             options[name] = value
     return remake_part(part, text, FrozenDict(options), citations, part.open)
+
+
+def _known(items: Sequence[Any], before: Sequence[Any]) -> int:
+    """How many items at the beginning make the citations that they made before."""
+    count = 0
+    for item, known in zip(items, before):
+        if item is not known and (item != known or _index_types(item) != _index_types(known)):
+            break
+        count += 1
+    return count
+
+
+def _index_types(item: Any) -> tuple[type, ...]:
+    """`1`, `1.0` and `True` are equal, but only the first is an index."""
+    found: Mapping[str, object] = item if is_mapping(item) else {}
+    return type(found.get("start_index")), type(found.get("end_index"))
 
 
 def _update_call(call: ToolCall, fields: Fields) -> ToolCall:

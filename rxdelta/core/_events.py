@@ -284,7 +284,7 @@ class BlockFinish(_WireForm):
         return self._wire(index=self.index) | content
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(weakref_slot=False, repr=False)
 class UsageUpdate(_WireForm):
     """The usage of the message so far: a running total, not an increment."""
 
@@ -605,4 +605,12 @@ def tool_call_delta(
     index: Index, args: str, choice: int = 0, *, run_id: str | None = None, more: FrozenDict[Any] = EMPTY
 ) -> ToolCallDelta:
     """A `ToolCallDelta` of fields that the caller has checked."""
+    raise NotImplementedError
+
+
+@fast_constructor(UsageUpdate)
+def usage_update(
+    usage: TokenUsage, choice: int = 0, *, run_id: str | None = None, more: FrozenDict[Any] = EMPTY
+) -> UsageUpdate:
+    """A `UsageUpdate` of fields that the caller has checked."""
     raise NotImplementedError

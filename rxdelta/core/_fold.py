@@ -35,7 +35,7 @@ from rxdelta.core._message import add_attempt
 from rxdelta.core._message_delta import as_snapshot, merge_snapshots
 from rxdelta.core._protocol_checker import broken_rule
 from rxdelta.core._refusal import wrong_value
-from rxdelta.core._snapshot import Head, Snapshot, empty_head, make_snapshot
+from rxdelta.core._snapshot import Head, Snapshot, empty_head, make_snapshot, with_usage
 from rxdelta.core._tool_call import ToolCall
 from rxdelta.core._walk import USAGE, Walk
 
@@ -285,7 +285,7 @@ class Fold:
 
     def _usage(self, event: Any) -> None:
         if event.usage != self._head.usage:
-            self._head = attrs.evolve(self._head, usage=event.usage)
+            self._head = with_usage(self._head, event.usage)
 
     def _ended(self, event: Any) -> None:
         head = self._head

@@ -72,7 +72,7 @@ __all__ = [
 ]
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class Head:
     """The fields of a snapshot that a text delta does not change, so that the next snapshot can share them."""
 
@@ -492,6 +492,12 @@ _ELSEWHERE = {
 @fast_constructor(Snapshot)
 def make_snapshot(head: Head, blocks: tuple[Block, ...]) -> Snapshot:
     """A snapshot of fields that the caller has checked."""
+    raise NotImplementedError
+
+
+@fast_constructor(Head, like="head")
+def with_usage(head: Head, usage: TokenUsage | None) -> Head:
+    """The head with another usage, which isn't empty."""
     raise NotImplementedError
 
 

@@ -21,6 +21,7 @@ from rxdelta.core import (
     reasoning_delta,
     text_delta,
     tool_call_delta,
+    usage_update,
 )
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.json_values import NOTHING, kept
@@ -225,7 +226,7 @@ class MessageWriter:
             return True
         self._usage = usage
         if not self.finished:
-            self._out.append(events.UsageUpdate(usage, choice=self._choice))
+            self._out.append(usage_update(usage, self._choice))
         return not self.finished
 
     def append(self, name: str, found: Any) -> None:

@@ -61,21 +61,29 @@ class UsageForm:
             that have it as a value (`A|B`: or this one), and their counts are summed. A count may have several places.
         bill: What is billed; without it, exactly these counts.
         signs: Names of which each stands only in objects of this form.
+
+    Attributes:
+        places: By the name of a field, the counts that are in it, each with the steps to it.
+        alone: The fields that are a count themselves, which has no other place.
+        foreign: The fields in which objects of other forms have their totals.
     """
 
     def __init__(self, places: Mapping[str, str], bill: Bill | None = None, *, signs: str = "") -> None:
         self.bill = bill
         self.signs = frozenset(signs.split())
-        self._places: dict[str, list[tuple[str, Steps]]] = {}  # by their first name
+        own = {place.split(".")[0] for name in _TOTALS for place in places[name].split()}
+        self.foreign = {*_TOTALS_OF_OTHERS, "tokens"} - own
+        self.places: dict[str, list[tuple[str, Steps]]] = {}
         for name, found in places.items():
             for place in found.split():
                 first, *rest = place.split(".")
-                self._places.setdefault(first, []).append((name, [step.split("|") for step in rest]))
+                self.places.setdefault(first, []).append((name, [step.split("|") for step in rest]))
+        self.alone = {place: name for name, place in places.items() if place.isidentifier()}
 
     def counts(self, raw: Json) -> Counts:
         """The counts that the object has. Of several places the largest counts: gateways leave others at 0."""
         known: Counts = {}
-        for first, places in self._places.items():
+        for first, places in self.places.items():
             if (found := raw.get(first)) is None:
                 continue
             for name, rest in places:
@@ -87,7 +95,8 @@ class UsageForm:
 
 def usage_of(raw: Json, form: UsageForm) -> TokenUsage:
     """The usage that a provider's object tells. A count that it doesn't have is unknown, not 0."""
-    return _usage_of(freeze(raw, "usage", lenient=True), form)
+    known = freeze(raw, "usage", lenient=True)
+    return _usage_of(known, form, form.counts(known))
 
 
 class RunningUsage:
@@ -111,13 +120,14 @@ class RunningUsage:
         True
     """
 
-    __slots__ = ("_form", "_raw", "_whole", "latest")
+    __slots__ = ("_counts", "_form", "_raw", "_whole", "latest")
 
     def __init__(self, form: UsageForm, *, whole: bool = False) -> None:
         self.latest: TokenUsage | None = None
         self._form = form
         self._whole = whole
         self._raw: dict[str, Any] = {}
+        self._counts: Counts = {}
 
     def read(self, found: Json) -> TokenUsage | None:
         """The usage with what a chunk says; the same object if that is nothing new.
@@ -132,21 +142,42 @@ class RunningUsage:
         for name in gone:
             del self._raw[name]
         self._raw.update(news)
+        if not self._reads_figures(news) or gone:
+            self._counts = self._form.counts(self._raw)
         check_members(self._raw, DEFAULT_LIMITS, "the usage")
-        self.latest = _usage_of(FrozenDict(self._raw), self._form)
+        self.latest = _usage_of(FrozenDict(self._raw), self._form, self._counts)
         return self.latest
+
+    def _reads_figures(self, news: Json) -> bool:
+        """Read what is no more than other figures of counts that only these fields tell; `False` if there is more."""
+        counts, places, alone = self._counts, self._form.places, self._form.alone
+        for name, figure in news.items():
+            count = alone.get(name)
+            if count in counts and type(figure) is int and 0 <= figure < _TOO_MANY:
+                counts[count] = figure
+            elif name in places:
+                return False
+        return True
 
 
 def _news(known: Json, found: Json, *, nested: bool) -> Json:
     """What of an object is new beside what is known, frozen."""
-    changed = {
-        name: value
-        for name, value in found.items()
-        if name not in known
-        or (value is not None and value != known[name] and not (_is_zero(value) and _figure(known[name])))
-    }
-    news: dict[str, Any] = dict(freeze(changed, "usage", lenient=True)) if changed else changed
-    for name, value in [*news.items()]:
+    news: dict[str, Any] = {}
+    changed: dict[str, Any] = {}
+    for name, value in found.items():
+        if name not in known:
+            changed[name] = value
+        elif value is None or value == known[name]:
+            continue
+        elif type(value) is int and 0 < value < _TOO_MANY:
+            news[name] = value
+        elif not (_is_zero(value) and _figure(known[name])):
+            changed[name] = value
+    if not changed:
+        return news
+    changed = freeze(changed, "usage", lenient=True)
+    news |= changed
+    for name, value in changed.items():
         before = known.get(name)
         if name in known and value == before:
             del news[name]
@@ -206,11 +237,13 @@ def completed(usage: TokenUsage) -> TokenUsage:
     return attrs.evolve(found, cumulative=usage.cumulative, _more=usage.more)
 
 
-def _usage_of(raw: FrozenDict[Any], form: UsageForm) -> TokenUsage:
+def _usage_of(raw: FrozenDict[Any], form: UsageForm, counts: Counts) -> TokenUsage:
     """The usage of a frozen object. A total that isn't there, or is 0, may be there by the name of another form."""
-    counts = form.counts(raw)
-    missing = [name for name in _TOTALS if not counts.get(name)]
-    if missing and any(name in raw for name in _TOTALS_OF_OTHERS):
+    if counts.get("input_tokens") and counts.get("output_tokens"):
+        return _usage(raw, counts, form)
+    names = raw.keys()
+    if not names.isdisjoint(form.foreign) and not names.isdisjoint(_TOTALS_OF_OTHERS):
+        missing = [name for name in _TOTALS if not counts.get(name)]
         others = sorted(_FORMS, key=lambda other: other.signs.isdisjoint(raw))
         for other in others if len(missing) == 2 else ():
             theirs = other.counts(raw)
@@ -220,7 +253,7 @@ def _usage_of(raw: FrozenDict[Any], form: UsageForm) -> TokenUsage:
                 )
         for name in missing:
             count = max((other.counts(raw).get(name, 0) for other in others), default=0)
-            counts |= {name: count} if count else {}
+            counts = {**counts, name: count} if count else counts
     return _usage(raw, counts, form)
 
 
@@ -230,14 +263,20 @@ def _usage(raw: FrozenDict[Any], counts: Counts, form: UsageForm) -> TokenUsage:
 
 
 def _made(counts: Mapping[str, int | None], raw: FrozenDict[Any], billed: Counts) -> TokenUsage:
-    found: dict[str, Any] = {ours: counts.get(name) for ours, name in _NAMES.items()}
-    plain = {name: found[ours] for ours, name in _NAMES.items() if found[ours] is not None}
-    return make_usage(raw=raw, billed=FrozenDict() if billed == plain else FrozenDict(billed), **found)
+    given, generated, read, written, reasoning, heard, spoken = map(counts.get, _PLAIN)
+    is_plain = _PLAIN_NAMES.issuperset(billed) and (
+        billed is counts or billed == {name: counts[name] for name in _PLAIN if counts.get(name) is not None}
+    )
+    own = _NO_BILL if is_plain else FrozenDict(billed)
+    return make_usage(given, generated, raw, read, written, reasoning, heard, spoken, own)
 
 
 _TOTALS = ("input_tokens", "output_tokens")
 _NAMES: Mapping[str, str] = {**{name: name for name in _TOTALS}, **USAGE_DETAILS}
 """The counts of a `TokenUsage`, with their names in what is billed."""
+_PLAIN = tuple(_NAMES.values())
+_PLAIN_NAMES = frozenset(_PLAIN)
+_NO_BILL: FrozenDict[int] = FrozenDict()
 _OF_LANGCHAIN = (*_TOTALS, "total_tokens", "totalTokens", "input_token_details", "output_token_details")
 
 
@@ -246,13 +285,15 @@ def _at(found: Any, steps: Steps) -> int | None:
         if is_mapping(found):
             found = found.get(names[0])
         elif is_list(found):
-            rest = steps[depth + 1 :]
-            entries = [
-                one for one in found if is_mapping(one) and any(name in one.values() for name in names)
-            ]
-            counts = [_at(one, rest) for one in entries]
-            known = [count for count in counts if count is not None]
-            return sum(known) if known else None
+            total, rest = None, steps[depth + 1 :]
+            for one in found:
+                values: Any = one.values() if is_mapping(one) else ()
+                for name in names:
+                    if name in values:
+                        count = _at(one, rest)
+                        total = total if count is None else count + (total or 0)
+                        break
+            return total
         else:
             return None
     return _figure(found)
@@ -317,9 +358,9 @@ def _by_figures(raw: Json, counts: Counts) -> Counts:
     Perplexity's counts of citations and of the reasoning beside them are always on top. A sum that has room for more
     than all counts includes reasoning that isn't reported, as with Gemini behind a gateway.
     """
-    total = max(_at(raw.get("total_tokens"), []) or 0, _at(raw.get("totalTokens"), []) or 0)
-    given, generated = (counts.get(name, 0) for name in _TOTALS)
-    room = total - given - generated if counts.keys() >= {*_TOTALS} else 0
+    total = max(_figure(raw.get("total_tokens")) or 0, _figure(raw.get("totalTokens")) or 0)
+    given, generated = counts.get("input_tokens", 0), counts.get("output_tokens", 0)
+    room = total - given - generated if "input_tokens" in counts and "output_tokens" in counts else 0
     reasoning, caches = counts.get(_REASONING, 0), [counts.get(name, 0) for name in _CACHES]
     billed = counts
     if reasoning > generated or 0 < reasoning <= room or _CITED in counts:
@@ -338,6 +379,12 @@ _CITED = "output_citation_tokens"
 
 
 # The forms.
+
+_TOTALS_OF_OTHERS = (
+    "prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "inputTokens", "outputTokens",
+    "promptTokenCount", "candidatesTokenCount", "total_input_tokens", "total_output_tokens",
+)  # fmt: skip
+"""The names of totals, of which a gateway may use those of another vendor."""
 
 
 def _by_modality(name: str, place: str, count: str) -> dict[str, str]:
@@ -504,9 +551,3 @@ AG_UI = UsageForm(
 
 _FORMS = (CHAT, GEMINI, INTERACTIONS, COHERE, BEDROCK, RESPONSES, ANTHROPIC, AI_SDK)
 """Those that `completed` tells apart."""
-
-_TOTALS_OF_OTHERS = (
-    "prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "inputTokens", "outputTokens",
-    "promptTokenCount", "candidatesTokenCount", "total_input_tokens", "total_output_tokens",
-)  # fmt: skip
-"""The names of totals, of which a gateway may use those of another vendor."""

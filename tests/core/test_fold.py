@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import random
 import sys
@@ -142,6 +143,76 @@ def test_block_deltas_replace_fields_and_skip_nulls() -> None:
     folding.step(ev.BlockDelta(0, {"x": 2, "text": "b", "y": None}))
     (block,) = folding.step(ev.TextDelta(0, "c")).blocks
     assert (block, block.open) == (rd.ContentPart("text", "bc", {"x": 2}), True)
+
+
+ONE = st.one_of(
+    st.fixed_dictionaries({"url": st.sampled_from("ab")}, optional={"start_index": st.sampled_from([0, 1, True, 1.0]), "at": st.just(1)}),
+    st.sampled_from(["a", "b"]),
+)  # fmt: skip
+
+
+@st.composite
+def citing(draw: st.DrawFn) -> list[rd.Event]:
+    """Lists of citations that come whole again, most longer than before, some changed or of another block."""
+    told: list[rd.Event] = [ev.BlockStart(0, TEXT)]
+    listed: list[Any] = []
+    for _ in range(draw(st.integers(1, 8))):
+        listed = draw(
+            st.sampled_from(
+                [listed, listed[:-1], [*listed, draw(ONE)], [draw(ONE), *listed[1:]], [draw(ONE)]]
+            )
+        )
+        start = ev.BlockStart(
+            0, {"type": draw(st.sampled_from(["text", "unheard of"])), "citations": [draw(ONE)]}
+        )
+        delta = ev.BlockDelta(0, {"citations": copy.deepcopy(listed)})
+        told.append(
+            draw(
+                st.sampled_from(
+                    [delta, delta, delta, ev.TextDelta(0, "x"), ev.BlockDelta(0, {"a": 1}), start]
+                )
+            )
+        )
+    return told
+
+
+@given(citing())
+@example(
+    [
+        ev.BlockStart(0, TEXT),
+        *(ev.BlockDelta(0, {"citations": [{"start_index": n}]}) for n in (1, True, 1.0, 1)),
+    ]
+)
+@example([
+    ev.BlockStart(0, {"type": "unheard of"}), ev.BlockDelta(0, {"citations": ["a"]}),
+    ev.BlockStart(0, TEXT), ev.BlockDelta(0, {"citations": ["a", "b"]}),
+])  # fmt: skip
+def test_citations_that_come_whole_again_are_those_of_their_list_read_afresh(told: list[rd.Event]) -> None:
+    kept, afresh = rd.Fold(), rd.Snapshot()
+    for event in told:
+        afresh = rd.apply_event(afresh, event)
+        assert kept.step(event) == afresh
+        assert repr(kept.snapshot.blocks) == repr(afresh.blocks)
+
+
+def test_a_citation_that_comes_again_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, count = rd.Citation.from_dict, 0
+
+    def from_dict(data: Any) -> rd.Citation:
+        nonlocal count
+        count += 1
+        return read(data)
+
+    monkeypatch.setattr(rd.Citation, "from_dict", from_dict)
+    kept = rd.Fold()
+    kept.step(ev.BlockStart(0, TEXT))
+    for size in range(1, 101):
+        kept.step(ev.BlockDelta(0, {"citations": [{"url": f"u{n}"} for n in range(size)]}))
+        kept.step(ev.TextDelta(0, "x"))
+    (part,) = kept.snapshot.blocks
+    assert isinstance(part, rd.ContentPart)
+    assert [one.url for one in part.citations] == [f"u{n}" for n in range(100)]
+    assert count == 100
 
 
 def test_args_in_a_block_delta_are_the_whole_text_so_far() -> None:

@@ -96,9 +96,9 @@ class GeminiDecoder(KnowsCalls):
             >>> GeminiDecoder().decode({"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}})
             [StreamError(message='Overloaded', type='UNAVAILABLE', code='503', choice=0)]
         """
-        event = None if self._out else self._plain(chunk)
-        if event is not None:
-            return (event,)
+        told = None if self._out else self._plain(chunk)
+        if told is not None:
+            return told
         if chunk is DONE:
             if self._candidates:
                 self._finish(whole=True)
@@ -114,18 +114,25 @@ class GeminiDecoder(KnowsCalls):
         self._end()
         return self._told_last(take_all(self._out))
 
-    def _plain(self, chunk: Any) -> Event | None:
-        """The event of a response that has nothing but more text, or more of a thought."""
-        if type(chunk) is not dict or not _PLAIN.issuperset(chunk):
+    def _plain(self, chunk: Any) -> Sequence[Event] | None:
+        """What to emit for a response that has nothing but more text, or more of a thought, and perhaps a usage."""
+        if type(chunk) is not dict or not _PLAIN.issuperset(chunk) or chunk.get("responseId") != self._id:
             return None
-        if chunk.get("usageMetadata") != self._newest_usage or chunk.get("responseId") != self._id:
+        if self._model is None and "modelVersion" in chunk:
+            return None
+        if "createTime" in chunk and "createTime" not in self._metadata:
+            return None
+        usage: Any = chunk.get("usageMetadata")
+        if usage == self._newest_usage:
+            usage = None
+        if usage is not None and type(usage) is not dict:
             return None
         found: Any = chunk.get("candidates")
         candidate: Any = found[0] if type(found) is list and len(found) == 1 else None
         if type(candidate) is not dict or not _PLAIN_CANDIDATE.issuperset(candidate):
             return None
         content, index = candidate.get("content"), candidate.get("index", 0)
-        parts: Any = content.get("parts") if type(content) is dict else None
+        parts: Any = content.get("parts") if type(content) is dict and _CONTENT.issuperset(content) else None
         part: Any = parts[0] if type(parts) is list and len(parts) == 1 else None
         state = self._candidates.get(index) if type(index) is int else None
         if state is None or type(part) is not dict or not _PLAIN_PART.issuperset(part):
@@ -133,9 +140,16 @@ class GeminiDecoder(KnowsCalls):
         text, blocks = part.get("text"), state.blocks
         if type(text) is not str or not text:
             return None
-        if part.get("thought") is True:
-            return reasoning_delta(blocks.current, text, index) if blocks.type == "reasoning" else None
-        return text_delta(blocks.current, text, index) if blocks.type == "text" else None
+        is_thought = part.get("thought") is True
+        if blocks.type != ("reasoning" if is_thought else "text"):
+            return None
+        event = (reasoning_delta if is_thought else text_delta)(blocks.current, text, index)
+        if usage is None:
+            return (event,)
+        self._read_usage(usage)
+        self._out.append(event)
+        self._show_usage()
+        return take_all(self._out)
 
     def _read(self, chunk: Json) -> None:
         if self._over:
@@ -158,8 +172,7 @@ class GeminiDecoder(KnowsCalls):
             number = 0 if index is None else _READ.index(index, f"{path}.index")
             self._candidate(number).read(fields, path)
             is_foreign |= _brings_nothing(fields)
-        for state in self._candidates.values():
-            state.message.show_usage(self._usage)
+        self._show_usage()
         if is_foreign:
             self._out.append(events.ProviderEvent("google", "chunk", kept(chunk)))
         if error is not None:
@@ -183,16 +196,22 @@ class GeminiDecoder(KnowsCalls):
         if "createTime" not in self._metadata and word(chunk.get("createTime")):
             self._metadata["createTime"] = chunk["createTime"]
         usage = chunk.get("usageMetadata")
-        if usage != self._newest_usage:
+        if usage is not None and usage != self._newest_usage:
             self._read_usage(_READ.mapping(usage, "usageMetadata"))
-            self._newest_usage = usage
         feedback = _READ.mapping(chunk.get("promptFeedback"), "promptFeedback")
         self._is_blocked |= feedback.get("blockReason") not in UNSPECIFIED
         if not _FIELDS.issuperset(chunk):
             remember(self._metadata, other_fields(chunk, _FIELDS))
 
     def _read_usage(self, usage: Json) -> None:
-        self._usage = self._figures.read({name: one for name, one in usage.items() if one not in NOTHING})
+        said = (
+            usage if all(usage.values()) else {name: one for name, one in usage.items() if one not in NOTHING}
+        )
+        self._usage, self._newest_usage = self._figures.read(said), usage
+
+    def _show_usage(self) -> None:
+        for state in self._candidates.values():
+            state.message.show_usage(self._usage)
 
     def _finish(self, *, whole: bool) -> None:
         """Finish the candidates. Those without a reason were cut off, unless the reply is whole."""

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from rxdelta.core import DEFAULT_LIMITS
 from rxdelta.formats.decoding import as_mapping
 from rxdelta.formats.gemini.tables import FORMAT
-from rxdelta.formats.json_values import others
+from rxdelta.formats.json_values import NOTHING
 
 __all__ = ["other_fields", "wire_form"]
 
@@ -86,10 +86,14 @@ def _camel(name: str) -> str:
 def other_fields(source: Json, read: frozenset[str]) -> Json:
     """An object's fields beyond those that are read. Those that are objects are without their empty fields."""
     return {
-        name: others(value, frozenset()) if isinstance(value, Mapping) else value
+        name: _not_empty(value) if isinstance(value, Mapping) else value
         for name, value in source.items()
         if name not in read
     }
+
+
+def _not_empty(source: Json) -> Json:
+    return {name: value for name, value in source.items() if value not in NOTHING}
 
 
 _SDKS_OWN = frozenset([

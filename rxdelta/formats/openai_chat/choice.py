@@ -50,6 +50,7 @@ class Choice:
         calls, reasoning, audio, server_tools: Read these fields of its deltas.
         word: Why it ended, in the vendor's word; empty before its finish reason.
         failure: What that word means if it says that the vendor failed.
+        has_deltas: Whether a delta has said something.
     """
 
     signed_by = via(FORMAT, MISTRAL)
@@ -76,20 +77,20 @@ class Choice:
         self.failure: Broken | None = None
         self._early_annotations: list[Json] = []  # they came before the text that cites them
         self._unknown: dict[str, list[str]] = {}  # the pieces of fields that nobody knows
-        self._has_deltas = self._is_whole = False
+        self.has_deltas = self._is_whole = False
         self._is_late = False
 
     def read(self, choice: Json, path: str) -> None:
         """Read what a chunk has of this choice, but for the finish reason."""
         delta = _READ.mapping(choice.get("delta"), f"{path}.delta")
         path, of_choice = f"{path}.delta", path
-        if not self._has_deltas:
-            self._has_deltas = _says_something(delta)
-            if not self._has_deltas and choice.get("message") is not None:  # else it repeats what deltas had
+        if not self.has_deltas:
+            self.has_deltas = _says_something(delta)
+            if not self.has_deltas and choice.get("message") is not None:  # else it repeats what deltas had
                 path = f"{of_choice}.message"
                 delta = _READ.mapping(choice["message"], path)
                 self._is_whole = "delta" not in choice or _says_something(delta)
-            elif not self._has_deltas and choice.get("text") not in NOTHING:
+            elif not self.has_deltas and choice.get("text") not in NOTHING:
                 self._is_late = True  # it repeats what deltas had, but none had anything
         if self.message.finished:
             self._is_late |= _says_something(delta)
@@ -114,7 +115,7 @@ class Choice:
     def plain_reasoning(self, delta: Json) -> Event | None:
         """The event of a delta that has nothing but more reasoning, under one name, of the current block."""
         blocks, text = self.blocks, None
-        if blocks.type != "reasoning" or not self._has_deltas:
+        if blocks.type != "reasoning" or not self.has_deltas:
             return None
         for name, value in delta.items():
             if value is None or name == "role" or (value == "" and name in _PROSE):
@@ -244,7 +245,7 @@ class Choice:
     @property
     def has_ended(self) -> bool:
         """Whether its finish reason has come, or it came whole."""
-        return bool(self.word) or (self._is_whole and not self._has_deltas)
+        return bool(self.word) or (self._is_whole and not self.has_deltas)
 
     def was_late(self) -> bool:
         """Whether the chunk contradicted the end of a call or of the message. Then it is passed on, not lost."""

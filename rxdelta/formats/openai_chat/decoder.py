@@ -129,8 +129,10 @@ class OpenAIChatDecoder(KnowsCalls):
 
     def _plain(self, chunk: Any) -> Sequence[Event] | None:
         """What to emit for a chunk that has nothing but more text or more arguments of a call, as most chunks do."""
-        if type(chunk) is not dict or not _PLAIN_CHUNK.issuperset(chunk) or chunk.get("usage") is not None:
+        if type(chunk) is not dict or not _PLAIN_CHUNK.issuperset(chunk):
             return None
+        if chunk.get("usage"):
+            return self._plain_with_usage(chunk)
         try:
             choices: Any = chunk["choices"]
             if type(choices) is not list or len(choices) != 1:
@@ -160,6 +162,20 @@ class OpenAIChatDecoder(KnowsCalls):
                 if value is not None and name not in _PLAIN_DELTA:
                     return None
         return (text_delta(blocks.current, text, index),)
+
+    def _plain_with_usage(self, chunk: dict[str, Any]) -> Sequence[Event] | None:
+        if len(self._choices) != 1 or not self._numbers.are_right or type(chunk.get("choices")) is not list:
+            return None
+        (state,) = self._choices.values()
+        if state.word or not state.has_deltas:
+            return None
+        self._read_usage(chunk, ())
+        self._read_envelope(chunk, True)
+        told = self._plain({**chunk, "usage": None})
+        if told is None:
+            return None
+        state.message.show_usage(self._usage)
+        return (*told, *take_all(self._out))
 
     def _decode(self, chunk: Json) -> Sequence[Event]:
         choices = _READ.items(chunk.get("choices"), "choices")

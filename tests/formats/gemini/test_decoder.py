@@ -139,6 +139,8 @@ def test_citations_held_back_are_told_when_a_stream_is_cut_off() -> None:
 def test_what_else_a_content_says_is_kept() -> None:
     strange = {"candidates": [{"content": {"parts": [text("Hi")], "mood": "calm"}, "finishReason": "STOP"}]}
     assert folded(strange).metadata["mood"] == "calm"
+    later = {"candidates": [{"content": {"parts": [text("!")], "mood": "merry"}}]}
+    assert folded(said(text("Hi")), later, STOP).metadata["mood"] == "merry"
 
 
 def test_the_last_finish_reason_counts() -> None:

@@ -207,6 +207,9 @@ def test_a_message_behind_the_deltas_sums_them_up_and_is_not_read(delta: Chunk) 
     message = reply(text("a"), text("b"), {"id": "c1", "object": "chat.completion.done", "choices": [whole]})
     assert (message.text, message.finish_reason) == ("ab", "stop")
     assert reply({"id": "c1", "choices": [whole]}).text == "ab"  # and alone it is all there is
+    first = {"index": 0, "message": {"content": "a"}, "delta": {}}
+    deltas = chunk({}), text("b", usage=USAGE), {"id": "c1", "choices": [whole]}
+    assert reply({"id": "c1", "choices": [first]}, *deltas).text == "ab"
 
 
 def test_steps_of_reasoning_are_kept_over_the_chunks() -> None:

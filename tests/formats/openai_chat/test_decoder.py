@@ -220,6 +220,9 @@ def test_a_running_usage_is_replaced_and_never_added() -> None:
         *chunks[:2], chunk({}, "stop", usage=counts[2]) | {"object": "chat.completion.done"}, close=False
     )
     assert type(last[-1]) is MessageFinish
+    behind = [text("b", usage=counts[1]), text("c", usage=counts[2]) | {"object": "chat.completion.done"}]
+    last = decode(text("a"), chunk({}, "stop"), *behind, close=False)
+    assert type(last[-1]) is MessageFinish
 
 
 def test_usage_before_any_choice_starts_the_message() -> None:
