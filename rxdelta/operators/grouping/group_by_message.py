@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rxdelta.core import ByRun, concerns_any_run
+from rxdelta.core import PIECE_FIELDS, ByRun, concerns_any_run
 from rxdelta.core.events import (
     AttemptReset,
     Custom,
@@ -118,6 +118,9 @@ class _ByMessage(EventSplit[MessageStream]):
         return ByRun(self.sink.limits)  # which are known at the first event
 
     def _route(self, event: Event) -> None:
+        if type(event) in PIECE_FIELDS and event.run_id in self._streams:
+            EventBranch._deliver(self._streams[event.run_id], event)
+            return
         if concerns_any_run(event):
             for concerned in self._concerned(event):
                 self._deliver(concerned, event)

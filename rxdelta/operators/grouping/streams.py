@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, RefCountDisposable
 
-from rxdelta.core import Event, EventsSoFar, StreamInterrupted, refusal
+from rxdelta.core import PIECE_FIELDS, Event, EventsSoFar, StreamInterrupted, refusal
 from rxdelta.core.events import Custom
 from rxdelta.runtime import Mark, OwnObservable, belonging_to, create, report
 
@@ -223,9 +223,10 @@ class EventSplit(Split[B]):
     """A split into branches of events."""
 
     def on_next(self, event: Event) -> None:
-        failure = refusal(event, self.sink.name)
-        if failure is not None:
-            raise failure
+        if type(event) not in PIECE_FIELDS:  # the most frequent events are refused never
+            failure = refusal(event, self.sink.name)
+            if failure is not None:
+                raise failure
         self._route(event)
 
     def _route(self, event: Event) -> None:

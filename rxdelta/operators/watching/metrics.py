@@ -86,7 +86,7 @@ class Meter:
         self._first_token: float | None = None
         self._chunks = 0
         self._first_chunk = self._last_chunk = 0.0
-        self._longest_gap: float | None = None
+        self._longest_gap = 0.0
         self._lags = self._longest_lag = 0.0
         self._released = 0
         self._waiting: _Waiting | None = None
@@ -96,28 +96,37 @@ class Meter:
 
     def arrived(self, value: Any) -> tuple[float | None, float | None]:
         """Record a value. Return the time to the first chunk, if it is the first, and the time since the last one."""
-        is_ping = self._is_ping(value)
-        event = type(value) in EVENT_TYPES
-        letters = _letters(value) if event else 0
+        field = PIECE_FIELDS.get(type(value))
+        # Most values are one more delta, of which nothing else is to be known.
+        more = field is not None and self._first_token is not None and self._waiting is None
+        more = more and getattr(value, field) != ""
+        event = is_ping = False
+        letters = 0
+        if not more:
+            is_ping = self._is_ping(value)
+            event = type(value) in EVENT_TYPES
+            letters = _letters(value) if event else 0
         with self._lock:
             now = self._now()
-            if self._waiting is not None:
-                self._waiting.add(now, letters, value)
-            if is_ping:
-                return None, None
             first = gap = None
-            if self._first_value is None:
-                self._first_value = first = now - self._began
-            if event and not letters:
-                return first, None
-            if self._first_token is None and _is_readable(value):
-                self._first_token = now - self._began
+            if not more:
+                if self._waiting is not None:
+                    self._waiting.add(now, letters, value)
+                if is_ping:
+                    return None, None
+                if self._first_value is None:
+                    self._first_value = first = now - self._began
+                if event and not letters:
+                    return first, None
+                if self._first_token is None and _is_readable(value):
+                    self._first_token = now - self._began
             self._chunks += 1
             if self._chunks == 1:
                 self._first_chunk = now
             else:
                 gap = now - self._last_chunk
-                self._longest_gap = max(gap, self._longest_gap or 0.0)
+                if gap > self._longest_gap:
+                    self._longest_gap = gap
             self._last_chunk = now
             return first, gap
 
@@ -141,7 +150,7 @@ class Meter:
                 time_to_first_token=self._first_token,
                 chunks=self._chunks,
                 streaming_seconds=self._last_chunk - self._first_chunk,
-                longest_gap=self._longest_gap,
+                longest_gap=self._longest_gap if self._chunks > 1 else None,
                 usage=usage,
                 mean_lag=self._lags / self._released if self._released else None,
                 longest_lag=self._longest_lag if self._released else None,

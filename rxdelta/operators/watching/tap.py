@@ -12,7 +12,7 @@ from reactivex.disposable import Disposable
 from rxdelta.operators.watching.metrics import Meter, StreamMetrics
 from rxdelta.operators.watching.on_settled import StreamOutcome, outcome_of_leaving
 from rxdelta.operators.watching.reply_so_far import ReplySoFar
-from rxdelta.runtime import Serial, create, report
+from rxdelta.runtime import Serial, create, report, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,14 +34,8 @@ class Listener:
         """A context manager around the subscription of the source."""
         return nullcontext()
 
-    def first(self, seconds: float) -> None:
-        """Called for the first chunk."""
-
-    def gap(self, seconds: float) -> None:
-        """Called for each further chunk."""
-
-    def event(self, value: Any, reply: Snapshot | None) -> None:
-        """Called for each value."""
+    def arrived(self, value: Any, first: float | None, gap: float | None, reply: ReplySoFar) -> None:
+        """Called for each value, with the time to the first chunk, or the time since the last one."""
 
     def progress(self, metrics: StreamMetrics) -> None:
         """Called at intervals while the stream goes on."""
@@ -77,7 +71,7 @@ class _Tap(Generic[T]):
     def __init__(self, sink: Sink[T], listener: Listener, time: abc.SchedulerBase) -> None:
         self._sink = sink
         self._listener = listener
-        self._meter = Meter(lambda: time.now.timestamp())
+        self._meter = Meter(seconds(time))
         self._timer = sink.timer(time)
         self._reply = ReplySoFar(sink)
         self._reports = Serial()
@@ -148,11 +142,7 @@ class _Tap(Generic[T]):
         self._reply.note(value)
         first, gap = self._meter.arrived(value)
         try:
-            if first is not None:
-                self._listener.first(first)
-            if gap is not None:
-                self._listener.gap(gap)
-            self._listener.event(value, self._reply.snapshot)
+            self._listener.arrived(value, first, gap, self._reply)
         except Exception as error:
             self._report_failure(error)
 
