@@ -12,6 +12,7 @@ from rxdelta.core._custom import place_custom
 from rxdelta.core._events import AttemptReset, Custom, Event, MessageInterrupted, MessageStart, ToolUpdate
 from rxdelta.core._fold import Fold
 from rxdelta.core._limits import ByChoice, Limits
+from rxdelta.core._refusal import refusal
 from rxdelta.core._runs import PerRun
 from rxdelta.core._snapshot import Snapshot, is_over, is_settled
 from rxdelta.core._tail import Tail
@@ -34,12 +35,17 @@ class EventsSoFar:
         limits: Bounds on what is kept.
         whole: Whether to keep the earlier messages of each run too, not only the newest.
         choice: The choice that an interruption before any other event belongs to.
+        name: The operator that refuses what is no event; by default nobody asks.
 
     Raises:
+        ProviderError, InvalidValueError: From `take` with a name, as `refusal`.
         LimitExceededError, ProtocolError: From `take`, as from a fold.
     """
 
-    def __init__(self, limits: Limits, *, whole: bool = False, choice: int = 0) -> None:
+    def __init__(
+        self, limits: Limits, *, whole: bool = False, choice: int = 0, name: str | None = None
+    ) -> None:
+        self._name = name
         self._runs = PerRun(partial(_Run, limits, whole, choice), limits, name=_Run.name)
         self._tail = Tail(self._step, self._lane)
 
@@ -49,6 +55,9 @@ class EventsSoFar:
             self._step(value)
 
     def _step(self, value: Event) -> None:
+        failure = None if self._name is None else refusal(value, self._name)
+        if failure is not None:
+            raise failure
         if isinstance(value, Custom) and value.transient:
             return  # no replay has it, so it begins no run
         runs = self._runs.of(value)

@@ -98,8 +98,12 @@ class Meter:
         """Record a value. Return the time to the first chunk, if it is the first, and the time since the last one."""
         field = PIECE_FIELDS.get(type(value))
         # Most values are one more delta, of which nothing else is to be known.
-        more = field is not None and self._first_token is not None and self._waiting is None
-        more = more and getattr(value, field) != ""
+        more = (
+            field is not None
+            and self._first_token is not None
+            and self._waiting is None
+            and getattr(value, field) != ""
+        )
         event = is_ping = False
         letters = 0
         if not more:
