@@ -48,9 +48,11 @@ class EventsSoFar:
         self._name = name
         self._runs = PerRun(partial(_Run, limits, whole, choice), limits, name=_Run.name)
         self._tail = Tail(self._step, self._lane)
+        self.keeps = self._tail.take
+        """Keep a delta, or return `False`: then call `take`, which may be called at once too."""
 
     def take(self, value: Event) -> None:
-        if not self._tail.take(value):
+        if not self.keeps(value):
             self._tail.follow(value)
             self._step(value)
 

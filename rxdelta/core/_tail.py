@@ -65,8 +65,8 @@ class Tail:
         self._lane = lane
         self._lock = lock
         self._pieces: list[str] = []
-        self._last: Any = None  # the last delta that was followed
-        self._kind: Any = None  # its type, unless another event has come since
+        self._last: Any = None  # the delta that was followed last, if it is the newest event
+        self._kind: Any = None  # its type
         self._piece: Any = None
         self._room = 0  # below 0: the event that wasn't kept is one more delta of the block
 
@@ -91,7 +91,7 @@ class Tail:
         if self._room >= 0:
             self._room, self._piece = 0, _PIECES.get(type(event))
             if self._piece is None:
-                self._kind = None
+                self._kind = self._last = None
             else:
                 self._kind, self._last = type(event), event
         else:  # looked up at a block's second delta: deltas of several blocks in turn cost no search

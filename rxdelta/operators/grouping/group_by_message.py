@@ -117,10 +117,14 @@ class _ByMessage(EventSplit[MessageStream]):
         """The runs that have begun."""
         return ByRun(self.sink.limits)  # which are known at the first event
 
+    def on_next(self, event: Event) -> None:
+        stream = self._streams.get(event.run_id) if type(event) in PIECE_FIELDS else None
+        if stream is not None and stream._replay.keeps(event):
+            stream._emit(event)  # one more delta of an open message
+        else:
+            super().on_next(event)
+
     def _route(self, event: Event) -> None:
-        if type(event) in PIECE_FIELDS and event.run_id in self._streams:
-            EventBranch._deliver(self._streams[event.run_id], event)
-            return
         if concerns_any_run(event):
             for concerned in self._concerned(event):
                 self._deliver(concerned, event)

@@ -200,7 +200,8 @@ class EventBranch(Branch[Event]):
         return self._replay.so_far()
 
     def _deliver(self, event: Event) -> None:
-        self._replay.take(event)
+        if not self._replay.keeps(event):
+            self._replay.take(event)
         self._emit(event)
 
 

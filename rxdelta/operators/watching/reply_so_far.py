@@ -30,9 +30,10 @@ class ReplySoFar:
         self._open: dict[_Run, None] = {}  # the runs that have had an event since they were last put away
         self._newest: _Run | None = None  # whose reply is shown
         self._shown: Snapshot | None = None
-        self._tail = Tail(
-            self._step, self._lane, Lock()
-        )  # a timer or a reader that leaves may look from another thread
+        # A timer, or a reader that leaves, may look from another thread.
+        self._tail = Tail(self._step, self._lane, Lock())
+        self.keeps = self._tail.take
+        """Keep a delta, or return `False`: then call `note`."""
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -58,8 +59,6 @@ class ReplySoFar:
         return reduce(_sum, (run.usage for run in self._runs.known()))
 
     def note(self, value: Any) -> None:
-        if self._tail.take(value):
-            return
         if type(value) is Snapshot and self._newest is None:  # a stream of snapshots
             self._shown = value
         else:

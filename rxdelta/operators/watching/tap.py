@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
+from reactivex.internal import noop
 
 from rxdelta.operators.watching.metrics import Meter, StreamMetrics
 from rxdelta.operators.watching.on_settled import StreamOutcome, outcome_of_leaving
@@ -71,6 +72,7 @@ class _Tap(Generic[T]):
     def __init__(self, sink: Sink[T], listener: Listener, time: abc.SchedulerBase) -> None:
         self._sink = sink
         self._listener = listener
+        self._tells = type(listener).arrived is not Listener.arrived
         self._meter = Meter(seconds(time))
         self._timer = sink.timer(time)
         self._reply = ReplySoFar(sink)
@@ -86,7 +88,8 @@ class _Tap(Generic[T]):
         every: float | None,
         through: Callable[[Observable[T]], Observable[T]] | None,
     ) -> None:
-        self.on_next = self._arrived if through is None else self._released
+        self.on_next = self._note if through is None else self._released
+        self._pass_on = self._sink.on_next if through is None else noop
         if every is not None:
             self._timer.start(every, self._report_progress, every)
         if through is not None:
@@ -94,10 +97,6 @@ class _Tap(Generic[T]):
             source = through(source.pipe(ops.do_action(self._note)))
         with self._listener.subscribing():
             self._sink.subscribe(source, self, serial=False)
-
-    def _arrived(self, value: T) -> None:
-        self._note(value)
-        self._sink.on_next(value)
 
     def _released(self, value: T) -> None:
         self._meter.released(value)
@@ -139,8 +138,14 @@ class _Tap(Generic[T]):
             self._report_failure(error)
 
     def _note(self, value: T) -> None:
-        self._reply.note(value)
+        if not self._reply.keeps(value):
+            self._reply.note(value)
         first, gap = self._meter.arrived(value)
+        if self._tells:
+            self._tell(value, first, gap)
+        self._pass_on(value)
+
+    def _tell(self, value: T, first: float | None, gap: float | None) -> None:
         try:
             self._listener.arrived(value, first, gap, self._reply)
         except Exception as error:
