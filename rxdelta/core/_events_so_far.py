@@ -48,13 +48,9 @@ class EventsSoFar:
         self._name = name
         self._runs = PerRun(partial(_Run, limits, whole, choice), limits, name=_Run.name)
         self._tail = Tail(self._step, self._lane)
+        self.take = self._tail.feed
         self.keeps = self._tail.take
-        """Keep a delta, or return `False`: then call `take`, which may be called at once too."""
-
-    def take(self, value: Event) -> None:
-        if not self.keeps(value):
-            self._tail.follow(value)
-            self._step(value)
+        """Keep a delta, or return `False`: then `take` it."""
 
     def _step(self, value: Event) -> None:
         failure = None if self._name is None else refusal(value, self._name)

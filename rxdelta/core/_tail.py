@@ -43,9 +43,7 @@ class Tail:
         >>> fold = rd.Fold()
         >>> tail = rd.core.Tail(fold.step, lambda _: fold)
         >>> for event in [rd.events.BlockStart(0, {"type": "text"}), *(rd.events.TextDelta(0, x) for x in "abcd")]:
-        ...     if not tail.take(event):
-        ...         tail.follow(event)
-        ...         snapshot = fold.step(event)
+        ...     tail.feed(event)
         >>> fold.snapshot.text
         'ab'
         >>> tail.settle()
@@ -79,9 +77,11 @@ class Tail:
             ):
                 piece = self._piece(event)
                 self._room -= len(piece) + _EACH
-                if self._room >= 0:
-                    self._pieces.append(piece)
-                    return True
+                if self._room < 0:
+                    return False
+                self._pieces.append(piece)
+                return True
+        self._room = 0
         return False
 
     def follow(self, event: Any) -> None:
@@ -89,7 +89,7 @@ class Tail:
         if self._pieces:
             self.settle()
         if self._room >= 0:
-            self._room, self._piece = 0, _PIECES.get(type(event))
+            self._piece = _PIECES.get(type(event))
             if self._piece is None:
                 self._kind = self._last = None
             else:
@@ -99,6 +99,12 @@ class Tail:
             block = None if lane is None else lane._grown_by(event)
             left = 0 if block is None else block._room - len(self._piece(event))
             self._room = max(0, min(_MOST, left))
+
+    def feed(self, event: Any) -> None:
+        """Take an event, or follow and step it."""
+        if not self.take(event):
+            self.follow(event)
+            self._step(event)
 
     def settle(self) -> None:
         """Fold the kept deltas, so that the fold has all events."""
