@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from rxdelta.core import PIECE_FIELDS, Tail, check_word
+from rxdelta.core import Tail, check_word
 from rxdelta.core.events import ReasoningDelta, TextDelta
 from rxdelta.operators.projections.projection import Projection, project
 from rxdelta.operators.projections.prose import Prose
@@ -74,8 +74,7 @@ class _Pieces(Projection[str]):
             if piece.isascii() and not self._prose.halves:  # as in `Prose.grown`, which would cost a call
                 return (piece,) if piece else ()
             return self.grown(self._blocks[given.index], piece) if piece else ()
-        if type(event) is self._delta or type(event) not in PIECE_FIELDS:  # other deltas are ignored
-            self._tail.follow(event)
+        self._tail.follow(event)
         return super().step(event)
 
     def grown(self, fold: BlockFold, piece: str) -> Sequence[str]:
