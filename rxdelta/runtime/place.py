@@ -1,7 +1,6 @@
 """Where a subscription belongs, as the context carries it: to a session, a log, and the bounds of a pipeline.
 
-One variable has all three. A shared source sets it for each reader at each value, and to set three costs as much as all
-the rest of a value's way.
+One variable has all three, because a shared source sets it for each reader at each value.
 """
 
 from __future__ import annotations
