@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from rxdelta.core import check_word
+from rxdelta.core import Tail, check_word
 from rxdelta.core.events import ReasoningDelta, TextDelta
 from rxdelta.operators.projections.projection import Projection, project
 from rxdelta.operators.projections.prose import Prose
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from reactivex import Observable
 
@@ -57,10 +57,25 @@ class _Pieces(Projection[str]):
 
     def __init__(self, name: str, walk: Walk, type: Literal["text", "reasoning"]) -> None:
         self._type: Literal["text", "reasoning"] = type
+        self._tail = Tail(walk.grow, self._lane)  # the block's own text is needed when the block ends
         super().__init__(name, walk, TextDelta if type == "text" else ReasoningDelta)
 
     def begin(self) -> None:
         self._prose = Prose(self._type)
+
+    def _lane(self, delta: Any) -> Walk | None:
+        fold = self._blocks.get(delta.index)
+        return self.walk if fold is not None and self._prose.owns(fold.block) else None
+
+    def step(self, event: Event) -> Iterable[str]:
+        if self._tail.take(event):
+            given: Any = event
+            piece: str = given.text if self._type == "text" else given.reasoning
+            if piece.isascii() and not self._prose.halves:  # as in `Prose.grown`, which would cost a call
+                return (piece,) if piece else ()
+            return self.grown(self._blocks[given.index], piece) if piece else ()
+        self._tail.follow(event)
+        return super().step(event)
 
     def grown(self, fold: BlockFold, piece: str) -> Sequence[str]:
         piece = self._prose.grown(fold, piece)

@@ -1,0 +1,20 @@
+"""Where a subscription belongs, as the context carries it: to a session, a log, and the bounds of a pipeline.
+
+One variable has all three, because a shared source sets it for each reader at each value.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from rxdelta.runtime.bounds import Bounds
+    from rxdelta.runtime.journals import Journal
+    from rxdelta.runtime.session import Session
+
+__all__ = ["Place", "current_place"]
+
+Place: TypeAlias = "tuple[Session | None, Journal | None, Bounds | None]"
+
+current_place: ContextVar[Place] = ContextVar("rxdelta", default=(None, None, None))
