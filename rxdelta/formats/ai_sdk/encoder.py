@@ -50,7 +50,7 @@ from rxdelta.formats.encoding import (
     shown_error,
 )
 from rxdelta.formats.run_lanes import Lanes
-from rxdelta.framing import DONE, SSE_HEADERS, Done
+from rxdelta.framing import DONE, SSE_HEADERS, Done, add_form
 
 __all__ = ["AI_SDK_HEADERS", "AiSdkEncoder", "ShownSources"]
 
@@ -60,6 +60,11 @@ AI_SDK_HEADERS: Final[Mapping[str, str]] = {**SSE_HEADERS, "x-vercel-ai-ui-messa
 Frame: TypeAlias = AiSdkFrame | Done
 ShownSources: TypeAlias = Literal["cited", "results"]
 """Which sources a front end gets: those that texts cite, or also what the provider's tools have found."""
+
+add_form({"type": "text-delta", "id": "1", "delta": "2"}, "id", "delta")
+add_form({"type": "reasoning-delta", "id": "1", "delta": "2"}, "id", "delta")
+_delta = {"type": "tool-input-delta", "toolCallId": "1", "inputTextDelta": "2"}
+add_form(_delta, "toolCallId", "inputTextDelta")
 
 _piece_field = PIECE_FIELDS.get  # bound once, because it runs for every event
 
