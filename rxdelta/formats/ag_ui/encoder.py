@@ -160,9 +160,9 @@ class AgUiEncoder:
             self._start()
         lanes = self._lanes
         if field is not None and (given.run_id == lanes.newest_id or lanes.turn_to(given.run_id)):
-            lane = lanes.newest
-            if (fold := lane.walk.grow(event)) is not None:
-                lane.send_piece(fold, getattr(given, field))
+            piece = getattr(given, field)
+            if piece and (fold := lanes.grow(event)) is not None:
+                lanes.newest.send_piece(fold, piece)
         elif isinstance(event, ProviderEvent):
             self._provider_event(event)
         elif isinstance(event, Custom):

@@ -120,7 +120,6 @@ class AiSdkEncoder:
         def make(walk: Walk, first: RunParts | None) -> RunParts:
             return RunParts(self._stream, walk, first)
 
-        self._choice = choice
         self._runs = Lanes(make, choice, limits)
         self._last = self._runs.first  # of the runs that aren't sub-agents', the one whose message ended last
 
@@ -145,9 +144,8 @@ class AiSdkEncoder:
         field = _piece_field(kind)
         runs = self._runs
         if field is not None and (given.run_id == runs.newest_id or runs.turn_to(given.run_id)):
-            fold = runs.newest.blocks.get(given.index)
-            if fold is not None and fold.grows is kind and given.choice == self._choice:
-                fold.place.grow(out, getattr(given, field))  # as in `Walk.grow`, but the part grows its block
+            if (fold := runs.grow(event)) is not None:
+                fold.place.grow(out, getattr(given, field))
             return out
         if kind not in EVENT_TYPES:
             raise not_an_event(event)
