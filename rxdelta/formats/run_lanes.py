@@ -114,9 +114,7 @@ class Lanes(Generic[L]):
             ProviderError: The event is a `StreamError`, of any run and choice.
             LimitExceededError: There are too many runs.
         """
-        if not isinstance(
-            event, UsageUpdate
-        ):  # comes with each chunk of some providers, and concerns no block
+        if not isinstance(event, UsageUpdate):  # some providers send one with each chunk
             self._settle()
         if isinstance(event, StreamError):
             self.first.walk.step(event)

@@ -96,6 +96,13 @@ class Word(str):
     __slots__ = ()
 
 
+class Shown(dict[str, Any]):
+    """An object that shows something else than it holds."""
+
+    def items(self) -> Any:
+        return {"type": "other"}.items()
+
+
 @pytest.mark.parametrize(
     "frame",
     [
@@ -109,6 +116,7 @@ class Word(str):
         {"type": ["text-delta"], "id": "1", "delta": "a"},
         {"type": "tool-input-delta", "id": "1", "delta": "a"},
         rd.core.FrozenDict({"type": "text-delta", "id": "1", "delta": "a"}),
+        Shown({"type": "text-delta", "id": "1", "delta": "a"}),
         {},
     ],
     ids=repr,
@@ -132,6 +140,21 @@ def test_an_event_of_which_more_is_set_is_written_as_ever(more: dict[str, Any]) 
     frame = ag_ui_event(**more)
     assert rd.wire.sse_frame(frame) == slowly(frame)
     assert rd.wire.sse_frame(frame) != rd.wire.sse_frame(ag_ui_event()) or more == {"timestamp": None}
+
+
+def test_an_event_without_its_text_is_written_as_ever() -> None:
+    ENCODERS["ag-ui"]()
+    frame = ag_ui_event()
+    del frame.delta
+    assert rd.wire.sse_frame(frame) == slowly(frame)
+
+
+def test_an_event_with_a_field_of_ones_own_is_written_as_ever() -> None:
+    ENCODERS["ag-ui"]()
+    frame = ag_ui_event()
+    assert frame.model_extra is not None
+    frame.model_extra["own"] = 1
+    assert rd.wire.sse_frame(frame) == slowly(frame) != rd.wire.sse_frame(ag_ui_event())
 
 
 def test_an_event_of_a_class_of_ones_own_writes_itself() -> None:
@@ -218,19 +241,53 @@ anything = st.one_of(
 )  # fmt: skip
 
 
+groups = st.one_of(
+    anything.map(lambda event: [event]),
+    st.tuples(anything, st.integers(3, 6)).map(lambda group: [group[0]] * group[1]),
+    st.tuples(st.integers(0, 2), pieces, st.integers(3, 6), runs).map(
+        lambda group: [[*DELTAS.values()][group[0]](group[0], group[1], run_id=group[3])] * group[2]
+    ),
+)
+FEW = [ev.TextDelta(0, "a")] * 5
+
+
+@example("ai-sdk", [FEW, [ev.BlockFinish(0)], FEW], None, "completes", 1000)
+@example("ai-sdk", [FEW, [ev.BlockDelta(0, {"text": "a" * 990})], FEW * 3], None, "completes", 1000)
+@example("langchain", [FEW, [ev.AttemptReset(1), ev.BlockStart(0, CALL)], FEW], None, "stop", 1000)
+@example("openai-chat", [FEW, [ev.MessageFinish("stop"), ev.MessageStart("n")], FEW], None, "stop", 1000)
 @given(
     name=st.sampled_from([*ENCODERS]),
-    events=st.lists(anything, max_size=40),
+    events=st.lists(groups, max_size=20),
     begun=st.sampled_from([None, "a"]),
     end=st.sampled_from([*ENDINGS]),
     room=st.sampled_from([3, 12, 1000]),
 )
 def test_any_stream_is_written_in_the_same_bytes(
-    name: str, events: Events, begun: str | None, end: str, room: int
+    name: str, events: list[Events], begun: str | None, end: str, room: int
 ) -> None:
     begin: Events = [ev.MessageStart("m", run_id=begun)]
     begin += [ev.BlockStart(index, content, run_id=begun) for index, content in enumerate(STARTS.values())]
-    same_as_slowly(name, [*begin, *events], end, limits=rd.Limits(block_chars=room))
+    rest = [event for group in events for event in group]
+    same_as_slowly(name, [*begin, *rest], end, limits=rd.Limits(block_chars=room))
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_an_empty_delta_is_none(name: str) -> None:
+    two = [
+        ev.BlockStart(0, {"type": "text"}),
+        *FEW,
+        ev.BlockStart(2, {"type": "refusal"}),
+        ev.TextDelta(2, "no"),
+    ]
+    inside = [ev.ToolCallDelta(1, "{"), ev.TextDelta(0, ""), ev.TextDelta(2, "x"), ev.TextDelta(0, "y")]
+    events = [ev.MessageStart("m"), *two, ev.BlockStart(1, CALL), *inside, ev.ToolCallDelta(1, "}")]
+    events += [ev.BlockFinish(1), ev.ToolCallDelta(1, ""), ev.MessageFinish("tool_use")]
+    without = [event for event in events if getattr(event, PIECE_FIELDS.get(type(event), ""), "more") != ""]
+    make, end = ENCODERS[name], ENDINGS["completes"]
+    told, wanted = (
+        [data for one in written(make(), given, end, slowly) for data in one] for given in (events, without)
+    )
+    assert told == wanted
 
 
 @pytest.mark.parametrize("name", ENCODERS)
