@@ -10,7 +10,7 @@ import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
-from typing import Any, NoReturn, TypeAlias, TypeGuard, TypeVar
+from typing import Any, Final, NoReturn, TypeAlias, TypeGuard, TypeVar
 
 from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._limits import DEFAULT_LIMITS
@@ -205,6 +205,9 @@ def freeze_mapping(value: object, field: str, *, lenient: bool = False) -> Froze
     raise InvalidValueError.of([(field, value, "must be a mapping")])
 
 
+_SCALARS: Final = frozenset([str, int, float, bool, type(None)])
+
+
 def thaw(value: Any) -> Any:
     """A plain copy of a frozen JSON value, which can be edited; the value itself stays frozen.
 
@@ -213,6 +216,8 @@ def thaw(value: Any) -> Any:
         >>> arguments = rd.core.thaw(rd.ToolCall(arguments={"path": ["a"]}, status="complete").arguments)
         >>> arguments["path"].append("b")
     """
+    if type(value) in _SCALARS:  # most are, and asking them for `Mapping` takes long
+        return value
     if is_mapping(value):
         return {key: thaw(item) for key, item in value.items()}
     if is_list(value):

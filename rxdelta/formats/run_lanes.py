@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from rxdelta.core import ByRun, Event, Limits, Walk, concerns_any_run
-from rxdelta.core.events import ProviderEvent, StreamError, ToolUpdate
+from rxdelta.core import BlockFold, ByRun, Event, Limits, Tail, Walk, concerns_any_run
+from rxdelta.core.events import ProviderEvent, StreamError, ToolUpdate, UsageUpdate
 
 __all__ = ["Lane", "Lanes"]
 
@@ -51,12 +51,14 @@ class Lanes(Generic[L]):
         self._lanes: dict[str | None, L] = ByRun(limits)
         self.first = self.newest = self._new(None)
         self.newest_id: object = self  # which no run is named
+        self._tails: dict[BlockFold | None, Tail] = {}  # each of a block that has grown since `_settle`
 
     def _new(self, first: L | None) -> L:
         return self._make(Walk(self._choice, limits=self._limits, keep_calls=True), first)
 
     def __iter__(self) -> Iterator[L]:
-        """The lanes, in the order in which their runs began."""
+        """The lanes, in the order in which their runs began. Their blocks have all pieces."""
+        self._settle()
         return iter(self._lanes.values() or (self.first,))
 
     def __len__(self) -> int:
@@ -79,6 +81,32 @@ class Lanes(Generic[L]):
         self.newest, self.newest_id = lane, run_id
         return True
 
+    def grow(self, delta: Any) -> BlockFold | None:
+        """Take a delta of the newest lane, and return the block that it continues.
+
+        An encoder sends the piece. It looks at the block when something else comes, so the block has the piece only then.
+
+        Raises:
+            LimitExceededError: The block has become too large.
+        """
+        walk = self.newest.walk
+        fold = walk.blocks.get(delta.index)
+        tail = self._tails.get(fold)
+        if tail is None:
+            fold = walk.grow(delta)
+            if fold is not None:
+                self._tails[fold] = Tail(walk.grow, lambda _: walk)
+        elif not tail.take(delta):
+            tail.follow(delta)
+            fold = walk.grow(delta)
+        return fold
+
+    def _settle(self) -> None:
+        """Give the blocks their pieces, before somebody looks at them."""
+        for tail in self._tails.values():
+            tail.settle()
+        self._tails.clear()
+
     def of(self, event: Event) -> Sequence[L]:
         """The lanes that an event concerns; none for a run that hasn't begun, unless the event begins it.
 
@@ -86,6 +114,8 @@ class Lanes(Generic[L]):
             ProviderError: The event is a `StreamError`, of any run and choice.
             LimitExceededError: There are too many runs.
         """
+        if not isinstance(event, UsageUpdate):  # some providers send one with each chunk
+            self._settle()
         if isinstance(event, StreamError):
             self.first.walk.step(event)
         if concerns_any_run(event):

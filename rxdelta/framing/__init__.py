@@ -6,7 +6,7 @@ into the bytes of a server-sent event.
 
 from rxdelta.framing.ndjson import NdjsonParser
 from rxdelta.framing.quick_json import check_loads as check_loads  # for other rooms
-from rxdelta.framing.sse_frames import DONE, KEEP_ALIVE, SSE_HEADERS, Done, sse_frame
+from rxdelta.framing.sse_frames import DONE, KEEP_ALIVE, SSE_HEADERS, Done, add_form, sse_frame
 from rxdelta.framing.sse_parser import SseParser
 
-__all__ = ["DONE", "KEEP_ALIVE", "SSE_HEADERS", "Done", "NdjsonParser", "SseParser", "sse_frame"]
+__all__ = ["DONE", "KEEP_ALIVE", "SSE_HEADERS", "Done", "NdjsonParser", "SseParser", "add_form", "sse_frame"]

@@ -160,9 +160,8 @@ class AgUiEncoder:
             self._start()
         lanes = self._lanes
         if field is not None and (given.run_id == lanes.newest_id or lanes.turn_to(given.run_id)):
-            lane = lanes.newest
-            if (fold := lane.walk.grow(event)) is not None:
-                lane.send_piece(fold, getattr(given, field))
+            if (fold := lanes.grow(event)) is not None:
+                lanes.newest.send_piece(fold, getattr(given, field))
         elif isinstance(event, ProviderEvent):
             self._provider_event(event)
         elif isinstance(event, Custom):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.formats.ag_ui.data import ApplicationData
 from rxdelta.formats.ag_ui.marks import DISCARDED
 from rxdelta.formats.ag_ui.reply import EncodedReply
+from rxdelta.framing import add_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +38,17 @@ def load_ag_ui() -> ModuleType:
         raise ImportError(_MISSING) from error
     if not hasattr(ag_ui, "RunFinishedCancelledOutcome"):
         raise ImportError(_MISSING)
+    _add_forms()
     return ag_ui
+
+
+@cache
+def _add_forms() -> None:
+    import ag_ui.core as ag
+
+    for kind in (ag.TextMessageContentEvent, ag.ReasoningMessageContentEvent):
+        add_form(kind(message_id="1", delta="2"), "message_id", "delta")
+    add_form(ag.ToolCallArgsEvent(tool_call_id="1", delta="2"), "tool_call_id", "delta")
 
 
 class Run:

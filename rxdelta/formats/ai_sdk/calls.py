@@ -82,7 +82,7 @@ class CallPart(Part):
             out.append({"type": "tool-input-start", **self._head(call), **self.run.marked({})})
             self._send_title(out)
             if isinstance(call.arguments, str):
-                self._send(out, call.arguments)
+                self.grow(out, call.arguments)
 
     def _read_id(self, call: ToolCall) -> None:
         calls = self.run.calls
@@ -99,12 +99,7 @@ class CallPart(Part):
         self._outcome.approval_id = approval_id(own_id, self._call_id)
 
     def grow(self, out: Out, piece: str, /) -> None:
-        self.fold.grow(piece)
-        if self._started:
-            self._send(out, piece)
-
-    def _send(self, out: Out, piece: str) -> None:
-        if not self._streams:
+        if not (self._started and self._streams):
             return
         if self._half or not piece.isascii():
             piece, self._half = whole_characters(self._half, piece)
@@ -129,7 +124,7 @@ class CallPart(Part):
             sent = sent[:-1] if self._half else sent
             if isinstance(now, str) and now.startswith(sent):
                 self._half = ""
-                self._send(out, now[len(sent) :])
+                self.grow(out, now[len(sent) :])
             else:
                 self._streams = isinstance(now, Mapping) and not sent
         self.begin(out)

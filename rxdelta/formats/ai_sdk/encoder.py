@@ -50,7 +50,7 @@ from rxdelta.formats.encoding import (
     shown_error,
 )
 from rxdelta.formats.run_lanes import Lanes
-from rxdelta.framing import DONE, SSE_HEADERS, Done
+from rxdelta.framing import DONE, SSE_HEADERS, Done, add_form
 
 __all__ = ["AI_SDK_HEADERS", "AiSdkEncoder", "ShownSources"]
 
@@ -60,6 +60,11 @@ AI_SDK_HEADERS: Final[Mapping[str, str]] = {**SSE_HEADERS, "x-vercel-ai-ui-messa
 Frame: TypeAlias = AiSdkFrame | Done
 ShownSources: TypeAlias = Literal["cited", "results"]
 """Which sources a front end gets: those that texts cite, or also what the provider's tools have found."""
+
+add_form({"type": "text-delta", "id": "1", "delta": "2"}, "id", "delta")
+add_form({"type": "reasoning-delta", "id": "1", "delta": "2"}, "id", "delta")
+_delta = {"type": "tool-input-delta", "toolCallId": "1", "inputTextDelta": "2"}
+add_form(_delta, "toolCallId", "inputTextDelta")
 
 _piece_field = PIECE_FIELDS.get  # bound once, because it runs for every event
 
@@ -115,7 +120,6 @@ class AiSdkEncoder:
         def make(walk: Walk, first: RunParts | None) -> RunParts:
             return RunParts(self._stream, walk, first)
 
-        self._choice = choice
         self._runs = Lanes(make, choice, limits)
         self._last = self._runs.first  # of the runs that aren't sub-agents', the one whose message ended last
 
@@ -140,9 +144,8 @@ class AiSdkEncoder:
         field = _piece_field(kind)
         runs = self._runs
         if field is not None and (given.run_id == runs.newest_id or runs.turn_to(given.run_id)):
-            fold = runs.newest.blocks.get(given.index)
-            if fold is not None and fold.grows is kind and given.choice == self._choice:
-                fold.place.grow(out, getattr(given, field))  # as in `Walk.grow`, but the part grows its block
+            if (fold := runs.grow(event)) is not None:
+                fold.place.grow(out, getattr(given, field))
             return out
         if kind not in EVENT_TYPES:
             raise not_an_event(event)

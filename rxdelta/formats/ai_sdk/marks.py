@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rxdelta.core import ContentPart, ToolCall, is_mapping
+from rxdelta.core import ContentPart, ToolCall, is_mapping, thaw
 
 if TYPE_CHECKING:
     from rxdelta.formats.ai_sdk.chunks import ProviderMetadata
@@ -179,8 +179,11 @@ def marks_for(block: ContentPart | ToolCall, *also: str) -> dict[str, Any]:
         block: The block.
         also: The names of fields to include beside the options and citations, or beside a call's metadata.
     """
-    fields = block.to_dict()
-    names = (OPTIONS, CITATIONS, *also) if isinstance(block, ContentPart) else (METADATA, *also)
+    fields: dict[str, Any] = {TYPE: block.type}
+    if isinstance(block, ContentPart):
+        fields, names = block.to_dict(), (OPTIONS, CITATIONS, *also)
+    else:  # but not its arguments, which may be long
+        fields[METADATA], names = thaw(block.metadata), (METADATA, *also)
     marks = {name: fields[name] for name in names if name in fields}
     if METADATA in marks:
         marks[METADATA].pop("execution_status", None)

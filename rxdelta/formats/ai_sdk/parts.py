@@ -74,9 +74,8 @@ class Part:
     def begin(self, _out: Out, /) -> None:
         """Send the block so far."""
 
-    def grow(self, _out: Out, piece: str, /) -> None:
-        """Append a delta's piece, of the kind that the block grows by."""
-        self.fold.grow(piece)
+    def grow(self, _out: Out, _piece: str, /) -> None:
+        """Send the piece of a delta that continues the block, which needn't have it yet."""
 
     def follow(self, _out: Out, _before: Block, _fields: Mapping[str, Any], /) -> bool:
         """Send what follows from a change of the block.
@@ -163,7 +162,7 @@ class TextPart(Part):
         self._id, self._half, self._cited, self._before = None, "", 0, 0
         if self.run.waiting is None or not self._is_plain:
             self._start(out)
-        self._send(out, self._block.text or "")
+        self.grow(out, self._block.text or "")
         self._send_sources(out)
 
     def _start(self, out: Out) -> None:
@@ -181,10 +180,6 @@ class TextPart(Part):
         run.newest_text = self
 
     def grow(self, out: Out, piece: str, /) -> None:
-        self.fold.grow(piece)
-        self._send(out, piece)
-
-    def _send(self, out: Out, piece: str) -> None:
         if self._half or not piece.isascii():
             piece, self._half = whole_characters(self._half, piece)
         if piece:
@@ -209,7 +204,7 @@ class TextPart(Part):
             if not text.startswith(sent):
                 return False
             self._half = ""
-            self._send(out, text[len(sent) :])
+            self.grow(out, text[len(sent) :])
         if not self.ended:
             self._send_sources(out)
         return True
@@ -226,7 +221,7 @@ class TextPart(Part):
     def _close(self, out: Out, _cut: str | None, /) -> None:
         if self._half:
             half, self._half = "\ufffd", ""
-            self._send(out, half)
+            self.grow(out, half)
         self._cited = 0  # the citations may have been replaced; a source that the client has isn't sent again
         self._send_sources(out)
         if self._id is not None and self._is_plain and self.run.newest_text is self:

@@ -42,7 +42,7 @@ from rxdelta.formats.ai_sdk.parts import Out, Part, TextPart, WholePart, kind_of
 from rxdelta.formats.ai_sdk.sources import Sources
 from rxdelta.formats.ai_sdk.stream import Step
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TO_FINISH_REASON
-from rxdelta.formats.ai_sdk.usage import add_usage, usage_figures, written_usage
+from rxdelta.formats.ai_sdk.usage import add_usage, written_usage
 from rxdelta.formats.signatures import without_signatures
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class RunParts:
 
     def usage(self) -> dict[str, int]:
         """The usage of all messages and attempts of the run."""
-        return add_usage(self._past_usage, self.step.usage)
+        return add_usage(self._past_usage, self.step.figures)
 
     def marked(self, marks: Mapping[str, Any]) -> dict[str, ProviderMetadata]:
         """The field of a chunk that holds these marks and the run's."""
@@ -188,7 +188,7 @@ class RunParts:
             STATUS: step.status,
             FINISH_REASON: None if stopped else step.reason,
             REASON: step.reason if stopped else None,
-            USAGE: written_usage(step.usage) if step.status is not None else None,
+            USAGE: written_usage(step.figures) if step.status is not None else None,
         }
         data = {name: value for name, value in known.items() if value is not None}
         out.append({"type": RUN, "id": step.note, "data": data})
@@ -222,7 +222,7 @@ class RunParts:
     def _put_away(self, *, open: bool) -> Step:
         """Go on with another message, or another attempt at this one."""
         before = self.step
-        self._past_usage = add_usage(self._past_usage, before.usage)
+        self._past_usage = add_usage(self._past_usage, before.figures)
         self.step = Step(self, open=open)
         self.step.pending = [call for call in before.pending if not open or call.step is not before]
         if open:
@@ -243,7 +243,7 @@ class RunParts:
         self._open_step(out, event.model)
 
     def _usage(self, out: Out, event: Any, _: Change) -> None:
-        self._open_step(out).usage = usage_figures(event.usage)
+        self._open_step(out).usage = event.usage
 
     def _ended(self, out: Out, event: Any, _: Change) -> None:
         step = self._open_step(out)
@@ -264,7 +264,7 @@ class RunParts:
     def _reset(self, out: Out, event: Any, _: Change) -> None:
         step = self.step
         if event.usage is not None:
-            step.usage = usage_figures(event.usage)
+            step.usage = event.usage
         said = [part for part in step.parts if isinstance(part, DataPart)]
         told = len(step.parts) > len(said)
         if told and self.stream.resets(step):

@@ -12,7 +12,7 @@ from rxdelta.formats.ai_sdk.usage import usage_figures
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rxdelta.core import Limits
+    from rxdelta.core import Limits, TokenUsage
     from rxdelta.core.events import Custom, MessageFinish, MessageStart
     from rxdelta.formats.ai_sdk.calls import CallPart
     from rxdelta.formats.ai_sdk.parts import Out, Part
@@ -182,16 +182,21 @@ class Step:
         self.note: str | None = None
         self.id: str | None = None
         self.model: str | None = None
-        self.usage: dict[str, int] = {}
+        self.usage: TokenUsage | None = None
         self.status: str | None = None
         self.reason: str | None = None
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """The counts of the usage. They are looked at when the message ends; some providers send usage with each chunk."""
+        return {} if self.usage is None else usage_figures(self.usage)
 
     def start(self, event: MessageStart) -> None:
         """Read the message's start, which may come in several events."""
         self.id = self.id or event.id
         self.model = self.model or event.model
-        if event.usage is not None and not self.usage:
-            self.usage = usage_figures(event.usage)
+        if event.usage is not None and not self.figures:
+            self.usage = event.usage
 
     def conclude(self, out: Out, *, is_last: bool) -> None:
         """Tell the client which of the provider's tools have run without an output, see `CallPart.conclude`."""
@@ -201,4 +206,4 @@ class Step:
     def finish(self, event: MessageFinish) -> None:
         self.model = self.model or event.model
         if event.usage is not None:
-            self.usage = usage_figures(event.usage)
+            self.usage = event.usage

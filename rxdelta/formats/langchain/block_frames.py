@@ -74,7 +74,6 @@ class BlockFrames:
             return ()
         if type(event) is DataDelta and fold.block.type == "server_tool_result":
             fold.place.has_a_form = False  # a result of the protocol's has no text
-        fold.grow(piece)
         return self._write_text(fold.place, event, piece)
 
     def _write_text(self, block: _Block, event: Any, piece: str) -> Frames:

@@ -83,7 +83,6 @@ class LangChainEncoder:
         def make(walk: Walk, _first: RunFrames | None) -> RunFrames:
             return RunFrames(self._frames.of_run(None), walk, new_id)
 
-        self._choice = choice
         self._runs = Lanes(make, choice, limits)
 
     def encode(self, event: Event, /) -> Sequence[LangChainFrame]:
@@ -99,11 +98,8 @@ class LangChainEncoder:
         kind: Any = type(event)
         runs = self._runs
         if kind in DELTAS and (given.run_id == runs.newest_id or runs.turn_to(given.run_id)):
-            run = runs.newest
-            fold = run.walk.blocks.get(given.index)
-            if fold is None or fold.grows is not kind or given.choice != self._choice:
-                return ()
-            return run.blocks.grow(fold, given)  # as in `Walk.grow`, but the event is needed, too
+            fold = runs.grow(event)
+            return () if fold is None else runs.newest.blocks.grow(fold, given)
         if kind not in EVENT_TYPES:
             raise not_an_event(event)
         if isinstance(event, ProviderEvent):

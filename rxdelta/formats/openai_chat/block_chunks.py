@@ -49,9 +49,8 @@ class Part:
         self.fold = fold
         self.told = False
 
-    def grow(self, piece: str, /) -> None:
-        """Append a delta's piece, of the kind that the block grows by."""
-        self.fold.grow(piece)
+    def grow(self, _piece: str, /) -> None:
+        """Send the piece of a delta that continues the block, which needn't have it yet."""
 
     def follow(self, _before: Block, /) -> None:
         """The block has changed otherwise than by a piece."""
@@ -74,7 +73,6 @@ class TextPart(Part):
         )  # the range of what the client has, in its content
 
     def grow(self, piece: str, /) -> None:
-        self.fold.grow(piece)
         if self.run.speaks:
             if self._half or not piece.isascii():
                 piece, self._half = whole_characters(self._half, piece)
@@ -166,7 +164,6 @@ class CallPart(Part):
         return cast("ToolCall", self.fold.block)
 
     def grow(self, piece: str, /) -> None:
-        self.fold.grow(piece)
         if self.told:
             if self._half or not piece.isascii():
                 piece, self._half = whole_characters(self._half, piece)

@@ -183,9 +183,8 @@ class OpenAiChatEncoder:
             choice = self._choices.get(given.choice)
             runs = None if choice is None else choice.runs
             if runs is not None and (given.run_id == runs.newest_id or runs.turn_to(given.run_id)):
-                fold = runs.newest.blocks.get(given.index)
-                if fold is not None and fold.grows is kind:
-                    fold.place.grow(getattr(given, field))  # as in `Walk.grow`, but the part grows its block
+                if (fold := runs.grow(event)) is not None:
+                    fold.place.grow(getattr(given, field))
                 return self._chunks.take()
         if kind not in EVENT_TYPES:
             raise not_an_event(event)

@@ -140,7 +140,6 @@ class RunChunks:
         first: The first run of the choice; `None` if this is the first.
 
     Attributes:
-        blocks: The message's blocks.
         hidden: Whether the run works for another one, so that the client sees nothing of it.
         is_open: Whether the client is to get more of the message.
         reason: Why the last message ended.
@@ -150,7 +149,6 @@ class RunChunks:
     def __init__(self, choice: ChoiceChunks, walk: Walk, first: RunChunks | None) -> None:
         self.choice = choice
         self.walk = walk
-        self.blocks = walk.blocks
         self.hidden = self.is_open = self._is_new = False
         self.reason: str | None = None
         self.interrupted: str | None = None
