@@ -111,6 +111,7 @@ from rxdelta.core._strict_json import (
     parse_json as parse_json,
     parse_object as parse_object,
 )
+from rxdelta.core._tail import Tail as Tail
 from rxdelta.core._text import (
     GrowingText as GrowingText,
     extend as extend,

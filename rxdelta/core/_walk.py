@@ -311,7 +311,7 @@ class Walk:
             ProtocolError: The event is of another run.
             LimitExceededError: The block has become too large.
         """
-        fold = self.blocks.get(event.index)
+        fold = self.blocks.get(event.index)  # as in `_grown_by`, which would cost a call
         if event.run_id != self.run_id:
             self._take_run(event)
         if fold is None or fold.grows is not type(event) or event.choice != self.choice:
@@ -321,6 +321,12 @@ class Walk:
             return None
         fold.grow(piece)
         return fold
+
+    def _grown_by(self, event: Any) -> BlockFold | None:
+        """The open block of this lane that a delta continues."""
+        fold = self.blocks.get(event.index)
+        ours = event.choice == self.choice and event.run_id == self.run_id
+        return fold if ours and fold is not None and fold.grows is type(event) else None
 
     def begins_another(self, event: Event) -> bool:
         """Whether the event begins another message of this choice and run."""

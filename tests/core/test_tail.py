@@ -1,0 +1,152 @@
+"""A tail: whoever looks sees what a fold of each event has, and nobody else makes blocks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from core.strategies import event_of_any_run, events, text
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import rxdelta as rd
+from rxdelta.core import BlockFold, Tail, Walk
+
+ev = rd.events
+TEXT = {"type": "text"}
+
+
+class Kept:
+    """A fold behind a tail."""
+
+    def __init__(self, **options: Any) -> None:
+        self.fold = rd.Fold(**options)
+        self.tail = Tail(self.fold.step, lambda _: self.fold, threading.Lock())
+
+    def step(self, event: rd.Event) -> None:
+        if not self.tail.take(event):
+            self.tail.follow(event)
+            self.fold.step(event)
+
+    @property
+    def snapshot(self) -> rd.Snapshot:
+        self.tail.settle()
+        return self.fold.snapshot
+
+
+def outcome(step: Callable[[rd.Event], object], event: rd.Event) -> object:
+    """What a step says: nothing, or an error with its snapshot."""
+    try:
+        step(event)
+    except rd.errors.RxDeltaError as error:
+        return type(error), str(error), error.snapshot
+    return None
+
+
+growing = st.one_of(
+    st.builds(ev.TextDelta, st.integers(0, 1), text),
+    st.builds(ev.TextDelta, st.just(0), text, choice=st.integers(0, 1), run_id=st.sampled_from([None, "a"])),
+    st.builds(ev.ToolCallDelta, st.integers(0, 1), text),
+    st.builds(ev.ReasoningDelta, st.integers(0, 1), text),
+)
+START, ARGS = ev.BlockStart(0, TEXT), ev.BlockStart(1, {"type": "tool_call_chunk", "id": "c", "args": ""})
+
+
+@example(
+    [(ev.TextDelta(0, "a"), False)] * 4 + [(ev.BlockFinish(0), True)] + [(ev.TextDelta(0, "b"), True)] * 3, 64
+)
+@example([(ev.TextDelta(0, "\ud83d"), False), (ev.TextDelta(0, "\ude00"), False)] * 3, 5)
+@given(
+    st.lists(st.tuples(st.one_of(growing, growing, events(), event_of_any_run), st.booleans()), max_size=30),
+    st.sampled_from([0, 1, 5, 20, 10_000]),
+)
+def test_it_equals_a_fold_of_each_event(steps: list[tuple[rd.Event, bool]], room: int) -> None:
+    limits = rd.Limits(block_chars=room)
+    plain, kept = rd.Fold(limits=limits), Kept(limits=limits)
+    for event, looks in [(START, False), (ARGS, False), *steps]:
+        assert outcome(kept.step, event) == outcome(plain.step, event)
+        if looks:
+            assert kept.snapshot == plain.snapshot
+    assert kept.snapshot == plain.snapshot
+    assert kept.snapshot.violations == plain.snapshot.violations
+
+
+def count_growth(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The pieces by which blocks grow from now on."""
+    grown: list[str] = []
+    grow = BlockFold.grow
+
+    def counted(self: BlockFold, piece: str) -> object:
+        grown.append(piece)
+        return grow(self, piece)
+
+    monkeypatch.setattr(BlockFold, "grow", counted)
+    return grown
+
+
+def test_many_deltas_and_one_look_make_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, grown = Kept(), count_growth(monkeypatch)
+    for event in [START, *[ev.TextDelta(0, "ab")] * 300]:
+        kept.step(event)
+    before = kept.fold.snapshot
+    assert kept.snapshot.text == "ab" * 300
+    assert kept.snapshot is kept.snapshot is not before
+    assert [len(piece) for piece in grown] == [2, 2, 2 * 298]
+
+
+def test_it_keeps_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, grown = Kept(), count_growth(monkeypatch)
+    kept.step(START)
+    for piece in ["ab"] * 10_000 + ["x" * 10_000] * 3:
+        kept.step(ev.TextDelta(0, piece))
+    assert 20 < len(grown) < 100
+    assert len(kept.snapshot.text) == 50_000
+
+
+def test_deltas_of_blocks_in_turn_look_for_no_block() -> None:
+    fold, asked = rd.Fold(), []
+    tail = Tail(fold.step, lambda event: asked.append(event))
+    for event in [START, ARGS, *[ev.TextDelta(0, "a"), ev.ToolCallDelta(1, "b")] * 50]:
+        assert not tail.take(event)
+        tail.follow(event)
+        fold.step(event)
+    assert not asked
+    assert fold.snapshot.text == "a" * 50
+
+
+def test_it_follows_a_walk() -> None:
+    walk = Walk()
+    tail = Tail(walk.grow, lambda _: walk)
+    for event in [START, *[ev.TextDelta(0, "ab")] * 9]:
+        if not tail.take(event):
+            tail.follow(event)
+            walk.step(event)
+    tail.settle()
+    assert getattr(walk.blocks[0].block, "text", None) == "ab" * 9
+
+
+def test_another_thread_may_settle_while_deltas_come() -> None:
+    kept, done, seen = Kept(), threading.Event(), [""]
+
+    def look() -> None:
+        while not done.is_set():
+            seen.append(kept.snapshot.text)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    pieces = [f"{n} " for n in range(5_000)]
+    for event in [
+        START,
+        *(ev.TextDelta(0, piece) for piece in pieces),
+        ev.BlockFinish(0),
+        ev.MessageFinish("stop"),
+    ]:
+        kept.step(event)
+    done.set()
+    looking.join()
+    assert kept.snapshot.text == "".join(pieces)
+    assert kept.snapshot.status == "complete"
+    assert all(later.startswith(earlier) for earlier, later in pairwise(seen))
