@@ -1,7 +1,7 @@
 """The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
 
 from rxdelta.runtime.bounds import Bounds
-from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, clock, deadline
+from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, clock, deadline, seconds
 from rxdelta.runtime.idleness import Idleness
 from rxdelta.runtime.journals import Journal, current_journal, journaling
 from rxdelta.runtime.lift import (
@@ -99,6 +99,7 @@ __all__ = [
     "Session",
     "session_of",
     "SharedSession",
+    "seconds",
     "sent_with",
     "SideSession",
     "Sink",

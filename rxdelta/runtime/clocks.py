@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from reactivex import abc, typing
 
-__all__ = ["ABOUT_NOW", "LoopScheduler", "clock", "deadline"]
+__all__ = ["ABOUT_NOW", "LoopScheduler", "clock", "deadline", "seconds"]
 
 ABOUT_NOW = 2e-6
 """Seconds within which two times are the same: schedulers count whole microseconds."""
@@ -76,12 +76,21 @@ def deadline(
     return CompositeDisposable(scheduler.schedule_relative(seconds, end), owned)
 
 
+def seconds(time: abc.SchedulerBase) -> Callable[[], float]:
+    """A function that returns the scheduler's time in seconds since any moment. `now` makes a date, which costs more."""
+    own = time.time if isinstance(time, SessionScheduler) else time
+    if isinstance(own, LoopScheduler):
+        return own.seconds
+    return monotonic if isinstance(own, _ThreadScheduler) else lambda: own.now.timestamp()
+
+
 class LoopScheduler(PeriodicScheduler):
     """Timers on a loop, from any thread; what is due now runs at once, on the calling thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
         self._loop = loop
+        self.seconds = loop.time
         self._epoch = time_of_day() - loop.time()
 
     @property
