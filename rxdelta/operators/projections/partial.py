@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
-from rxdelta.core import FrozenDict, InvalidJson, Limits, PartialJsonParser, ToolCall
+from rxdelta.core import FrozenDict, InvalidJson, Limits, PartialJsonParser, ToolCall, fast_constructor
 from rxdelta.operators.projections.into import is_array, is_object
 from rxdelta.operators.projections.json_search import JsonSearch
 from rxdelta.operators.projections.unfenced import Unfenced
@@ -23,7 +23,7 @@ __all__ = ["PartialValue", "PartialReading"]
 T = TypeVar("T")
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(weakref_slot=False, repr=False)
 class PartialValue(Generic[T]):
     """A JSON document so far.
 
@@ -89,6 +89,20 @@ class PartialValue(Generic[T]):
         return f"<PartialValue{of} {shown}{last_value}{wrong}>"
 
 
+@fast_constructor(PartialValue)
+def _partial_value(
+    value: Any,
+    call_id: str | None,
+    name: str | None,
+    complete: bool,
+    error: str | None,
+    json: Any,
+    open: tuple[str | int, ...] | None,
+) -> PartialValue[Any]:
+    """A value, made without checks."""
+    raise NotImplementedError
+
+
 replaceable(PartialValue, lambda partial: (partial.call_id,), lambda partial: partial.complete)
 
 
@@ -110,7 +124,9 @@ class PartialReading(Generic[T]):
         self._depth = limits.json_depth
         self._is_text = is_text
         self._find = find
-        self._last: PartialValue[T] | None = None
+        # Of the last value: whether it is closed, its error, and the version of its JSON. The JSON itself isn't kept without
+        # need, so that an open string can grow in its place.
+        self._last: tuple[bool, str | None, object] | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -143,16 +159,24 @@ class PartialReading(Generic[T]):
     ) -> PartialValue[T] | None:
         """Return the value so far, or `None` if it is unchanged since the last call."""
         reader, last = self._reader, self._last
-        value, error = reader.value, (self._search or reader).error or error
+        error = (self._search or reader).error or error
+        path = reader.open_path()
         if last is None:  # arguments that are null so far are none
-            changed = error is not None or (reader.started and (self._is_text or value is not None))
-        else:
-            unchanged = (last._open is None) == reader.is_final() and last.error == error
-            changed = self._is_new or not unchanged or last._json != value
-        if not changed:
-            return None
+            if error is None and not (reader.started and (self._is_text or reader.value is not None)):
+                return None
+        elif not self._is_new:
+            closed, before, version = last
+            if type(version) is int and self._search is None and reader.before_repeat is not None:
+                version = reader.before_repeat
+            if (closed, before, version) == (path is None, error, self._version()):
+                return None
         self._is_new = False
-        return self._show(value, call, error=error, open=_open_path(reader, value))
+        return self._show(reader.value, call, error=error, open=path)
+
+    def _version(self) -> object:
+        """What changes with the JSON: a count, or the JSON itself if an older one may come back."""
+        reader = self._reader
+        return reader.changes if self._search is None and reader.before_repeat is None else reader.value
 
     def last_value(self, call: ToolCall) -> PartialValue[T] | None:
         """Return the last value of a call that has ended."""
@@ -200,27 +224,8 @@ class PartialReading(Generic[T]):
     ) -> PartialValue[T]:
         value = document if self._into is None else made
         call_id, name = (None, None) if call is None else (call.call_id, call.name)
-        self._last = PartialValue(value, call_id, name, complete, error, json=document, open=open)
-        return self._last
-
-
-def _open_path(reader: PartialJsonParser, value: Any) -> tuple[str | int, ...] | None:
-    """The path to the open value. Only the last member can be open, and of its members the last, and so on."""
-    if reader.is_final():
-        return None
-    path: list[str | int] = []
-    while value and (is_object(value) or is_array(value)):
-        step: Any = next(reversed(value)) if is_object(value) else len(value) - 1
-        path.append(step)
-        value = value[step]
-    opened, most = 0, len(path)  # bisect: the values are open up to some step, then closed
-    while opened < most:
-        middle = (opened + most + 1) // 2
-        if reader.is_final(path[:middle]):
-            most = middle - 1
-        else:
-            opened = middle
-    return tuple(path[:opened])
+        self._last = (open is None, error, self._version())
+        return _partial_value(value, call_id, name, complete, error, document, open)
 
 
 def _has_path(value: object, path: Sequence[str | int]) -> bool:

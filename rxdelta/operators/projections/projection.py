@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
-from rxdelta.core import PIECE_FIELDS, Walk, wrong_value
+from rxdelta.core import PIECE_FIELDS, Tail, Walk, wrong_value
 from rxdelta.core.events import EVENT_TYPES
 from rxdelta.runtime import all_events, lift_machine
 
@@ -55,13 +55,15 @@ class Projection(Generic[T]):
         self._delta = delta
         self._field = "" if delta is None else PIECE_FIELDS[delta]
         self._blocks, self._choice = walk.blocks, walk.choice
+        self._tail = Tail(walk.step, lambda _: walk)
+        self._fold: Any = None  # whose pieces the tail keeps
         self.begin()
 
     def begin(self) -> None:
         """Set the state for a new message, or for another attempt at it."""
 
     def grown(self, _: BlockFold, __: str, /) -> Iterable[T]:
-        """Return the values for a block that has got one more piece; by default none."""
+        """Return the values for a block that gets one more piece, which the block may lack still; by default none."""
         return ()
 
     def changed(self, changes: Sequence[Change], event: Event, /) -> Iterable[T]:
@@ -76,7 +78,11 @@ class Projection(Generic[T]):
         given: Any = event  # type checkers don't narrow by a type in a variable
         kind: type = type(event)
         if kind is self._delta:
-            fold = self._blocks.get(given.index)  # as in `Walk.grow`, which would cost more
+            if self._tail.take(event):
+                piece = getattr(given, self._field)
+                return self.grown(self._fold, piece) if piece else ()
+            self._tail.follow(event)
+            fold = self._fold = self._blocks.get(given.index)  # as in `Walk.grow`, which would cost more
             if given.run_id != self.walk.run_id:
                 self.walk.grow(given)  # which refuses another run
             if fold is None or fold.grows is not kind or given.choice != self._choice:
@@ -90,6 +96,8 @@ class Projection(Generic[T]):
             return ()
         if kind not in EVENT_TYPES:
             raise wrong_value(self._name, event)
+        self._tail.follow(event)
+        self._fold = None
         changes = self.walk.step(event)
         if not changes:
             return ()
