@@ -225,7 +225,8 @@ class PartialReading(Generic[T]):
         value = document if self._into is None else made
         call_id, name = (None, None) if call is None else (call.call_id, call.name)
         self._last = (open is None, error, self._version())
-        return _partial_value(value, call_id, name, complete, error, document, open)
+        shown: PartialValue[T] = _partial_value(value, call_id, name, complete, error, document, open)
+        return shown
 
 
 def _has_path(value: object, path: Sequence[str | int]) -> bool:
