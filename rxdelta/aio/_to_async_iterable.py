@@ -154,7 +154,7 @@ class Reading(Generic[T]):
         loop = needed_loop(self._door, "await it in a coroutine that asyncio.run() runs")
         # Whoever reads events one by one within the source of a log passes them on to it.
         passes_on = self._door in _ITERATORS and emits_events(self._source)
-        journal = current_journal.get() if passes_on else None
+        journal = current_journal() if passes_on else None
         inbox: Inbox[T] = Inbox(self._overflow, self._maxsize, self._key, loop, self._meter, journal)
         self._inbox = inbox
         with subscribing(inbox.session, LoopScheduler(loop), Bounds(door=self._limits)) as scheduler:

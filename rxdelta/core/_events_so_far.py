@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import dropwhile, takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -12,8 +12,10 @@ from rxdelta.core._custom import place_custom
 from rxdelta.core._events import AttemptReset, Custom, Event, MessageInterrupted, MessageStart, ToolUpdate
 from rxdelta.core._fold import Fold
 from rxdelta.core._limits import ByChoice, Limits
+from rxdelta.core._refusal import refusal
 from rxdelta.core._runs import PerRun
 from rxdelta.core._snapshot import Snapshot, is_over, is_settled
+from rxdelta.core._tail import Tail
 from rxdelta.core._to_events import to_events
 
 if TYPE_CHECKING:
@@ -33,15 +35,27 @@ class EventsSoFar:
         limits: Bounds on what is kept.
         whole: Whether to keep the earlier messages of each run too, not only the newest.
         choice: The choice that an interruption before any other event belongs to.
+        name: The operator that refuses what is no event; by default nobody asks.
 
     Raises:
+        ProviderError, InvalidValueError: From `take` with a name, as `refusal`.
         LimitExceededError, ProtocolError: From `take`, as from a fold.
     """
 
-    def __init__(self, limits: Limits, *, whole: bool = False, choice: int = 0) -> None:
+    def __init__(
+        self, limits: Limits, *, whole: bool = False, choice: int = 0, name: str | None = None
+    ) -> None:
+        self._name = name
         self._runs = PerRun(partial(_Run, limits, whole, choice), limits, name=_Run.name)
+        self._tail = Tail(self._step, self._lane)
+        self.take = self._tail.feed
+        self.keeps = self._tail.take
+        """Keep a delta, or return `False`: then `take` it."""
 
-    def take(self, value: Event) -> None:
+    def _step(self, value: Event) -> None:
+        failure = None if self._name is None else refusal(value, self._name)
+        if failure is not None:
+            raise failure
         if isinstance(value, Custom) and value.transient:
             return  # no replay has it, so it begins no run
         runs = self._runs.of(value)
@@ -50,6 +64,10 @@ class EventsSoFar:
             runs = [run for run in runs if run.has_custom(value)][:1] or runs[-1:]
         for run in runs:
             run.take(value)
+
+    def _lane(self, delta: Any) -> Fold | None:
+        run = self._runs.get(delta.run_id)
+        return None if run is None else run.fold_of(delta.choice)
 
     def begins_another(self, event: Event) -> bool:
         """Whether the event belongs to the next message, by the law of its lane."""
@@ -68,11 +86,13 @@ class EventsSoFar:
 
         The run without a name is the first: its events about any run must not concern others that are replayed.
         """
+        self._tail.settle()
         runs = sorted(self._runs.known(), key=lambda run: run.run_id is not None)
         return [event for run in runs for event in run.so_far()]
 
     def snapshot(self) -> Snapshot | None:
         """The first choice of the newest message of the run that began last."""
+        self._tail.settle()
         return next(
             (found for run in reversed(self._runs.known()) if (found := run.snapshot()) is not None), None
         )
@@ -113,6 +133,10 @@ class _Run:
                 self._for_all.append(event)
             for choice in self._now.values():
                 choice.fold.step(event)
+
+    def fold_of(self, number: int) -> Fold | None:
+        known = self._now.get(number)
+        return None if known is None else known.fold
 
     def _step(self, number: int, event: Event) -> None:
         known, cut = self._now.get(number) or self._begin(number), None

@@ -119,6 +119,10 @@ class PerRun(Generic[T]):
         found = self._runs.get(run_id)
         return (self._begun(run_id) if found is None else found,)
 
+    def get(self, run_id: str | None) -> T | None:
+        """The thing for a run, if the run has begun."""
+        return self._runs.get(run_id)
+
     def _begun(self, run_id: str | None) -> T:
         if self._early:
             found = self._early.pop()

@@ -43,9 +43,7 @@ class Tail:
         >>> fold = rd.Fold()
         >>> tail = rd.core.Tail(fold.step, lambda _: fold)
         >>> for event in [rd.events.BlockStart(0, {"type": "text"}), *(rd.events.TextDelta(0, x) for x in "abcd")]:
-        ...     if not tail.take(event):
-        ...         tail.follow(event)
-        ...         snapshot = fold.step(event)
+        ...     tail.feed(event)
         >>> fold.snapshot.text
         'ab'
         >>> tail.settle()
@@ -53,18 +51,7 @@ class Tail:
         'abcd'
     """
 
-    __slots__ = (
-        "_choice",
-        "_index",
-        "_kind",
-        "_lane",
-        "_lock",
-        "_piece",
-        "_pieces",
-        "_room",
-        "_run_id",
-        "_step",
-    )
+    __slots__ = ("_kind", "_lane", "_last", "_lock", "_piece", "_pieces", "_room", "_step")
 
     def __init__(
         self,
@@ -76,42 +63,48 @@ class Tail:
         self._lane = lane
         self._lock = lock
         self._pieces: list[str] = []
-        self._kind: Any = None  # of the last event, if it was a delta; and its block:
-        self._index: Any = None
-        self._choice = 0
-        self._run_id: str | None = None
+        self._last: Any = None  # the delta that was followed last, if it is the newest event
+        self._kind: Any = None  # its type
+        self._piece: Any = None
         self._room = 0  # below 0: the event that wasn't kept is one more delta of the block
 
     def take(self, event: Any) -> bool:
         """Keep a delta that only continues the newest block, or return `False`. Then call `follow`, and step the event."""
-        if (  # as `Joined.takes`, which would cost a call
-            type(event) is self._kind
-            and event.index == self._index
-            and event.choice == self._choice
-            and event.run_id == self._run_id
-        ):
-            piece = self._piece(event)
-            self._room -= len(piece) + _EACH
-            if self._room >= 0:
+        if type(event) is self._kind:
+            last = self._last
+            if (  # as `Joined.takes`, which would cost a call
+                event.index == last.index and event.choice == last.choice and event.run_id == last.run_id
+            ):
+                piece = self._piece(event)
+                self._room -= len(piece) + _EACH
+                if self._room < 0:
+                    return False
                 self._pieces.append(piece)
                 return True
+        self._room = 0
         return False
 
     def follow(self, event: Any) -> None:
         """Settle before an event that wasn't taken; the owner steps it next."""
-        self.settle()
-        if (
-            self._room < 0
-        ):  # looked up at a block's second delta: deltas of several blocks in turn cost no search
+        if self._pieces:
+            self.settle()
+        if self._room >= 0:
+            self._piece = _PIECES.get(type(event))
+            if self._piece is None:
+                self._kind = self._last = None
+            else:
+                self._kind, self._last = type(event), event
+        else:  # looked up at a block's second delta: deltas of several blocks in turn cost no search
             lane = self._lane(event)
             block = None if lane is None else lane._grown_by(event)
             left = 0 if block is None else block._room - len(self._piece(event))
             self._room = max(0, min(_MOST, left))
-        elif type(event) not in _PIECES:
-            self._kind = None
-        else:
-            self._kind, self._piece, self._room = type(event), _PIECES[type(event)], 0
-            self._index, self._choice, self._run_id = event.index, event.choice, event.run_id
+
+    def feed(self, event: Any) -> None:
+        """Take an event, or follow and step it."""
+        if not self.take(event):
+            self.follow(event)
+            self._step(event)
 
     def settle(self) -> None:
         """Fold the kept deltas, so that the fold has all events."""
@@ -122,7 +115,6 @@ class Tail:
             count = len(pieces)
             if count:  # else another thread has settled meanwhile
                 _, make = JOINABLE[self._kind]
-                self._step(
-                    make(self._index, "".join(pieces[:count]), choice=self._choice, run_id=self._run_id)
-                )
+                text, last = "".join(pieces[:count]), self._last
+                self._step(make(last.index, text, choice=last.choice, run_id=last.run_id))
                 del pieces[:count]  # after the step: a thread that finds no pieces reads a complete fold

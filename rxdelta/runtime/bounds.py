@@ -15,12 +15,12 @@ An operator asks when its first value comes. All that was subscribed for that va
 from __future__ import annotations
 
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import attrs
 
 from rxdelta.core import DEFAULT_LIMITS, Limits
+from rxdelta.runtime.place import current_place
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -100,28 +100,26 @@ def _smaller(one: Limits, other: Limits) -> Limits:
     return Limits(**{name: min(getattr(one, name), getattr(other, name)) for name in names})
 
 
-_current: ContextVar[Bounds | None] = ContextVar("rxdelta_bounds", default=None)
-
-
 def bounds_here() -> Bounds | None:
     """The bounds that the context's subscription has.
 
     The context of a task outlives the subscription. A later subscription in that context belongs to another pipeline.
     """
-    bounds = _current.get()
+    bounds = current_place.get()[2]
     return bounds if bounds is None or bounds.is_open else bounds.apart()
 
 
 @contextmanager
-def within(bounds: Bounds | None, *, is_open: bool = True) -> Generator[None]:
+def within(bounds: Bounds | None) -> Generator[None]:
     """Make all that is subscribed in this block belong to the pipeline."""
-    token = _current.set(bounds)
+    session, journal, _ = current_place.get()
+    token = current_place.set((session, journal, bounds))
     was_open = bounds is not None and bounds.is_open
     if bounds is not None:
-        bounds.is_open = was_open or is_open
+        bounds.is_open = True
     try:
         yield
     finally:
         if bounds is not None:
             bounds.is_open = was_open
-        _current.reset(token)
+        current_place.reset(token)

@@ -11,8 +11,9 @@ by an `async for` and yields them finds the log of what it yields.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
+
+from rxdelta.runtime.place import current_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -38,14 +39,16 @@ class Journal(Protocol):
         ...
 
 
-current_journal: ContextVar[Journal | None] = ContextVar("rxdelta_journal", default=None)
+def current_journal() -> Journal | None:
+    return current_place.get()[1]
 
 
 @contextmanager
 def journaling(journal: Journal | None) -> Generator[None]:
     """Make what is subscribed or started in this block belong to the log, or to none."""
-    token = current_journal.set(journal)
+    session, _, bounds = current_place.get()
+    token = current_place.set((session, journal, bounds))
     try:
         yield
     finally:
-        current_journal.reset(token)
+        current_place.reset(token)

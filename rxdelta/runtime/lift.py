@@ -13,20 +13,11 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import (
-    Disposable,
-    SerialDisposable,
-    SingleAssignmentDisposable,
-)
+from reactivex.disposable import Disposable, SerialDisposable, SingleAssignmentDisposable
 from reactivex.internal import default_error, noop
 from reactivex.scheduler import CurrentThreadScheduler
 
-from rxdelta.core import (
-    InvalidValueError,
-    Reads,
-    is_readable,
-    wrong_value,
-)
+from rxdelta.core import InvalidValueError, Reads, is_readable, wrong_value
 from rxdelta.runtime.bounds import Bounds, within
 from rxdelta.runtime.clocks import clock
 from rxdelta.runtime.marks import Emits, Mark, marked, refuse_newest
@@ -272,6 +263,10 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
     def put(self, step: Callable[[A], object], argument: A) -> None:
         """Leave a turn for the next call of `flush`. So an owner of several sinks queues in all, then flushes each."""
         self._serial.put(self._step, (step, (argument,)))
+
+    def put_next(self, value: T) -> None:
+        """Leave the turn in which this value is emitted."""
+        self._serial.put(self.on_next, value)
 
     def flush(self) -> None:
         """Take the turns that wait, unless a turn is running: its caller then takes them."""

@@ -80,7 +80,8 @@ class Serial:
                     step(argument)
             finally:
                 idle.append(True)
-            self._run_effects()
+            if self._effects:
+                self._run_effects()
 
     def after(self, effect: Callable[[], object]) -> None:
         """Call this when no step is running or waiting. Steps may run meanwhile; other effects wait."""

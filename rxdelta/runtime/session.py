@@ -36,7 +36,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -51,6 +50,7 @@ from rxdelta.runtime.idleness import Idleness, SharedIdleness
 from rxdelta.runtime.journals import Journal, current_journal, journaling
 from rxdelta.runtime.loop import call_on
 from rxdelta.runtime.own_observable import OwnObservable
+from rxdelta.runtime.place import current_place
 from rxdelta.runtime.reporting import is_interrupt
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ __all__ = [
     "SessionScheduler",
     "SharedSession",
     "SideSession",
-    "belonging_to",
     "bounds_of",
+    "calling_for",
     "carrying",
     "current_session",
     "journal_of",
@@ -170,7 +170,8 @@ class Session(Protocol):
         ...
 
 
-current_session: ContextVar[Session | None] = ContextVar("rxdelta_session", default=None)
+def current_session() -> Session | None:
+    return current_place.get()[0]
 
 
 class _RxTime(PeriodicScheduler):
@@ -254,7 +255,7 @@ def session_of(scheduler: abc.SchedulerBase | None) -> Session | None:
     """Return the session of a subscription, by the scheduler that the subscriber gave."""
     if isinstance(scheduler, SessionScheduler) and scheduler.session is not None:
         return scheduler.session
-    return current_session.get()
+    return current_session()
 
 
 def carrying(session: Session | None, time: abc.SchedulerBase) -> abc.SchedulerBase:
@@ -279,30 +280,28 @@ def subscribing(
     Without a time only the context carries the session, and the bounds, which are by default those of the time.
     """
     bounds = bounds or bounds_of(time)
-    token = current_session.set(session)
+    token = current_place.set((session, session.journal, None))
     try:
-        with journaling(session.journal), within(bounds):
+        with within(bounds):
             yield None if time is None else SessionScheduler(session, time, bounds)
     finally:
-        current_session.reset(token)
+        current_place.reset(token)
 
 
-@contextmanager
-def belonging_to(session: Session | None, bounds: Bounds) -> Generator[None]:
-    """Make all that is subscribed in this block, while another reader's source emits, belong to the session."""
-    token = current_session.set(session)
+def calling_for(session: Session | None, bounds: Bounds, call: Callable[[], object]) -> None:
+    """Make all that is subscribed by this call, while another reader's source emits, belong to the session."""
+    token = current_place.set((session, None if session is None else session.journal, bounds))
     try:
-        with journaling(None if session is None else session.journal), within(bounds, is_open=False):
-            yield
+        call()
     finally:
-        current_session.reset(token)
+        current_place.reset(token)
 
 
 def journal_of(scheduler: abc.SchedulerBase | None) -> Journal | None:
     """Return the log of a subscription's events, by the scheduler that the subscriber gave."""
     if isinstance(scheduler, SessionScheduler) and scheduler.session is not None:
         return scheduler.session.journal
-    return current_journal.get()
+    return current_journal()
 
 
 def logged(source: Observable[T], journal: Journal) -> Observable[T]:

@@ -193,7 +193,7 @@ def test_a_reader_that_has_left_pauses_nobody() -> None:
 def test_a_subscription_inside_the_block_is_not_the_readings() -> None:
     async def main() -> None:
         async with rd.to_async_iterable(rx.never()):
-            assert current_session.get() is None
+            assert current_session() is None
 
     run(main)
 

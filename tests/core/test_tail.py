@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rxdelta as rd
-from rxdelta.core import BlockFold, Tail, Walk
+from rxdelta.core import BlockFold, EventsSoFar, Tail, Walk, _tail
 
 ev = rd.events
 TEXT = {"type": "text"}
@@ -27,9 +27,7 @@ class Kept:
         self.tail = Tail(self.fold.step, lambda _: self.fold, threading.Lock())
 
     def step(self, event: rd.Event) -> None:
-        if not self.tail.take(event):
-            self.tail.follow(event)
-            self.fold.step(event)
+        self.tail.feed(event)
 
     @property
     def snapshot(self) -> rd.Snapshot:
@@ -150,3 +148,31 @@ def test_another_thread_may_settle_while_deltas_come() -> None:
     assert kept.snapshot.text == "".join(pieces)
     assert kept.snapshot.status == "complete"
     assert all(later.startswith(earlier) for earlier, later in pairwise(seen))
+
+
+def looked_at(steps: list[tuple[rd.Event, bool]], limits: rd.Limits, whole: bool) -> list[object]:
+    """What `EventsSoFar` says at each event and each look, up to the first error."""
+    so_far, said = EventsSoFar(limits, whole=whole), list[object]()
+    for event, looks in steps:
+        said.append(outcome(so_far.take, event))
+        if looks or said[-1] is not None:
+            snapshot = so_far.snapshot()
+            said.append((so_far.so_far(), snapshot, snapshot and snapshot.violations, so_far.is_settled()))
+        if said[-1] is not None and not looks:
+            break
+    return [*said, so_far.so_far(), so_far.snapshot()]
+
+
+@given(
+    st.lists(st.tuples(st.one_of(growing, growing, event_of_any_run), st.booleans()), max_size=30),
+    st.builds(rd.Limits, block_chars=st.sampled_from([1, 5, 20, 10_000]), runs=st.integers(1, 3)),
+    st.booleans(),
+)
+def test_the_events_so_far_are_those_of_a_fold_of_each_event(
+    steps: list[tuple[rd.Event, bool]], limits: rd.Limits, whole: bool
+) -> None:
+    steps = [(START, False), (ARGS, False), *steps]
+    found = looked_at(steps, limits, whole)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_tail, "_MOST", 0)  # so that nothing is kept
+        assert found == looked_at(steps, limits, whole)

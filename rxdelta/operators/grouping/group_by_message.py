@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rxdelta.core import ByRun, concerns_any_run
+from rxdelta.core import PIECE_FIELDS, ByRun, concerns_any_run
 from rxdelta.core.events import (
     AttemptReset,
     Custom,
@@ -116,6 +116,13 @@ class _ByMessage(EventSplit[MessageStream]):
     def _begun(self) -> dict[str | None, None]:
         """The runs that have begun."""
         return ByRun(self.sink.limits)  # which are known at the first event
+
+    def on_next(self, event: Event) -> None:
+        stream = self._streams.get(event.run_id) if type(event) in PIECE_FIELDS else None
+        if stream is not None and stream._replay.keeps(event):
+            stream._emit(event)  # one more delta of an open message
+        else:
+            super().on_next(event)
 
     def _route(self, event: Event) -> None:
         if concerns_any_run(event):

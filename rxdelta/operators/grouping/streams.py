@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, RefCountDisposable
 
-from rxdelta.core import Event, EventsSoFar, StreamInterrupted, refusal
+from rxdelta.core import PIECE_FIELDS, Event, EventsSoFar, StreamInterrupted, refusal
 from rxdelta.core.events import Custom
-from rxdelta.runtime import Mark, OwnObservable, belonging_to, create, report
+from rxdelta.runtime import Mark, OwnObservable, calling_for, create, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -161,8 +161,7 @@ class Split(Generic[S]):
 
     def _announce(self, stream: S) -> None:
         """Emit a branch. Its subscribers belong to our session, in whatever context the event arrives."""
-        with belonging_to(self.sink.session, self.sink.bounds):
-            self.sink.on_next(stream)
+        calling_for(self.sink.session, self.sink.bounds, partial(self.sink.on_next, stream))
 
 
 def split_by(name: str, begin: Callable[[Sink[S]], Split[S]]) -> Callable[[Observable[Event]], Observable[S]]:
@@ -201,7 +200,8 @@ class EventBranch(Branch[Event]):
         return self._replay.so_far()
 
     def _deliver(self, event: Event) -> None:
-        self._replay.take(event)
+        if not self._replay.keeps(event):
+            self._replay.take(event)
         self._emit(event)
 
 
@@ -223,9 +223,10 @@ class EventSplit(Split[B]):
     """A split into branches of events."""
 
     def on_next(self, event: Event) -> None:
-        failure = refusal(event, self.sink.name)
-        if failure is not None:
-            raise failure
+        if type(event) not in PIECE_FIELDS:  # the most frequent events are refused never
+            failure = refusal(event, self.sink.name)
+            if failure is not None:
+                raise failure
         self._route(event)
 
     def _route(self, event: Event) -> None:

@@ -55,8 +55,7 @@ class Projection(Generic[T]):
         self._delta = delta
         self._field = "" if delta is None else PIECE_FIELDS[delta]
         self._blocks, self._choice = walk.blocks, walk.choice
-        self._tail = Tail(walk.step, lambda _: walk)
-        self._fold: Any = None  # whose pieces the tail keeps
+        self._tail = Tail(walk.grow, self.lane)  # a block's own text is needed when something else changes
         self.begin()
 
     def begin(self) -> None:
@@ -74,15 +73,24 @@ class Projection(Generic[T]):
         """Whether the projection needs a block after the block's end. By default it needs none, and holds none."""
         return False
 
+    def lane(self, _: Any, /) -> Walk | None:
+        """The walk, if this delta's block may lack the next pieces while `grown` gets them."""
+        return self.walk
+
     def step(self, event: Event) -> Iterable[T]:
-        given: Any = event  # type checkers don't narrow by a type in a variable
+        if self._tail.take(event):
+            given: Any = event  # type checkers don't narrow by a type in a variable
+            piece = getattr(given, self._field)
+            return self.grown(self._blocks[given.index], piece) if piece else ()
+        return self.step_alone(event)
+
+    def step_alone(self, event: Event) -> Iterable[T]:
+        """The step of an event that isn't one more piece of the newest block."""
+        given: Any = event
         kind: type = type(event)
         if kind is self._delta:
-            if self._tail.take(event):
-                piece = getattr(given, self._field)
-                return self.grown(self._fold, piece) if piece else ()
             self._tail.follow(event)
-            fold = self._fold = self._blocks.get(given.index)  # as in `Walk.grow`, which would cost more
+            fold = self._blocks.get(given.index)  # as in `Walk.grow`, which would cost more
             if given.run_id != self.walk.run_id:
                 self.walk.grow(given)  # which refuses another run
             if fold is None or fold.grows is not kind or given.choice != self._choice:
@@ -97,7 +105,6 @@ class Projection(Generic[T]):
         if kind not in EVENT_TYPES:
             raise wrong_value(self._name, event)
         self._tail.follow(event)
-        self._fold = None
         changes = self.walk.step(event)
         if not changes:
             return ()

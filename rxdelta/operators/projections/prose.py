@@ -18,7 +18,7 @@ class Prose:
 
     def __init__(self, type: Literal["text", "reasoning"]) -> None:
         self._type = type
-        self._halves: dict[BlockFold, str] = {}  # first halves of surrogate pairs, which wait for the second
+        self.halves: dict[BlockFold, str] = {}  # first halves of surrogate pairs, which wait for the second
 
     def owns(self, block: Block | None) -> TypeGuard[ContentPart]:
         """Whether the block is of the type."""
@@ -32,11 +32,11 @@ class Prose:
         """The whole characters that a piece of a block completes."""
         if fold.block.type != self._type:
             return ""
-        if not self._halves and piece.isascii():
+        if not self.halves and piece.isascii():
             return piece
-        piece = self._halves.pop(fold, "") + piece
+        piece = self.halves.pop(fold, "") + piece
         if "\ud800" <= piece[-1] <= "\udbff":
-            piece, self._halves[fold] = piece[:-1], piece[-1]
+            piece, self.halves[fold] = piece[:-1], piece[-1]
         whole: str = freeze(piece)
         return whole
 
@@ -50,5 +50,5 @@ class Prose:
         anew = change.kind in ("opened", "restarted")
         if not anew and self.owns(block) and self.owns(before) and raw_text(block) is raw_text(before):
             return "more", ""
-        self._halves.pop(change.fold, None)
+        self.halves.pop(change.fold, None)
         return ("begun", self.text(block)) if anew else text_growth(self.text(before), self.text(block))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rxdelta.core import check_word
 from rxdelta.core.events import ReasoningDelta, TextDelta
@@ -11,7 +11,7 @@ from rxdelta.operators.projections.prose import Prose
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from reactivex import Observable
 
@@ -61,6 +61,19 @@ class _Pieces(Projection[str]):
 
     def begin(self) -> None:
         self._prose = Prose(self._type)
+
+    def lane(self, delta: Any) -> Walk | None:
+        fold = self._blocks.get(delta.index)
+        return self.walk if fold is not None and self._prose.owns(fold.block) else None
+
+    def step(self, event: Event) -> Iterable[str]:
+        if self._tail.take(event):
+            given: Any = event
+            piece: str = given.text if self._type == "text" else given.reasoning
+            if piece.isascii() and not self._prose.halves:  # as in `Prose.grown`, which would cost a call
+                return (piece,) if piece else ()
+            return self.grown(self._blocks[given.index], piece) if piece else ()
+        return self.step_alone(event)
 
     def grown(self, fold: BlockFold, piece: str) -> Sequence[str]:
         piece = self._prose.grown(fold, piece)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import ByChoice, Event, Fold, Limits, PerRun, Snapshot, is_over
+from rxdelta.core import ByChoice, Event, Fold, Limits, PerRun, Snapshot, Tail, is_over
 from rxdelta.core.events import AttemptReset
 
 if TYPE_CHECKING:
@@ -24,13 +24,14 @@ class Replies:
     def __init__(self, limits: Limits) -> None:
         self._runs = PerRun(partial(_Run, limits), limits, name=_Run.take_name)
         self._begun: dict[Fold, None] = {}  # the folds with an event since the last reset
+        self._tail = Tail(self._step, self._lane)
+        self.step = self._tail.feed
 
-    def step(self, event: Event) -> None:
-        """Apply an event of any lane.
+    def _lane(self, delta: Any) -> Fold | None:
+        run = self._runs.get(delta.run_id)
+        return None if run is None else run.get(delta.choice)
 
-        Raises:
-            LimitExceededError, ProtocolError: As from a fold.
-        """
+    def _step(self, event: Event) -> None:
         choice = getattr(event, "choice", None)
         for run in self._runs.of(event):
             for fold in run.values() if choice is None else (run.fold(choice),):
@@ -44,6 +45,7 @@ class Replies:
         return fold in self._begun or is_over(fold.snapshot)
 
     def _folds(self) -> list[Fold]:
+        self._tail.settle()
         return [fold for run in self._runs.known() for fold in run.values()]
 
     def begun(self) -> Sequence[Snapshot]:

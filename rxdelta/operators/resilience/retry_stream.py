@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, overload
 from reactivex import Observable, abc
 
 from rxdelta.core import (
+    PIECE_FIELDS,
     Event,
     IncompleteMessageError,
     InvalidValueError,
@@ -367,7 +368,7 @@ class _Attempt:
         self._sink = sink
 
     def on_next(self, event: Event) -> None:
-        failure = refusal(event, "retry_stream")
+        failure = None if type(event) in PIECE_FIELDS else refusal(event, "retry_stream")
         if isinstance(failure, ProviderError):
             raise failure
         try:

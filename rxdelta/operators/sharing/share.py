@@ -13,7 +13,7 @@ from rxdelta.core import InvalidValueError, Snapshot, StreamInterrupted, check_s
 from rxdelta.runtime import (
     Bounds,
     SharedSession,
-    belonging_to,
+    calling_for,
     clock,
     create,
     deadline,
@@ -173,7 +173,7 @@ class _Connection(Generic[T]):
     def enter(self, reader: Sink[T]) -> abc.DisposableBase:
         """Add a reader. Return the timer that ran while there was none, which is to be disposed without the lock."""
         for value in () if self._replay is None else self._replay.so_far():
-            reader.put(reader.on_next, value)
+            reader.put_next(value)
         if self._ended:
             self._told = True
             reader.put(self._end, reader)
@@ -225,7 +225,7 @@ class _Connection(Generic[T]):
             self._replay.take(value)
             readers = self._readers
             for reader in readers:
-                reader.put(reader.on_next, value)
+                reader.put_next(value)
         for reader in readers:
             self.notify(reader)
         self._session.check_lag()
@@ -259,8 +259,7 @@ class _Connection(Generic[T]):
         The reader's session is current meanwhile, so that Observables which it subscribes belong to it alone.
         """
         try:
-            with belonging_to(reader.session, reader.bounds):
-                reader.flush()
+            calling_for(reader.session, reader.bounds, reader.flush)
         except BaseException as error:
             report(error, f"a reader of {self._name} raised, and is not told any more", reader.session)
             if is_interrupt(error):

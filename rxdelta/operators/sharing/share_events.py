@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rxdelta.core import Event, EventsSoFar, refusal
+from rxdelta.core import EventsSoFar
 from rxdelta.operators.sharing.share import Rules, Unread, share
 from rxdelta.runtime import operator_maker
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable, abc
 
-    from rxdelta.core import Seconds
+    from rxdelta.core import Event, Seconds
 
 __all__ = ["share_events"]
 
@@ -80,14 +80,4 @@ def share_events(
         content-block-start {'type': 'text', 'text': 'abc'}
     """
     rules = Rules(unread=unread, grace=grace, reset_on_error=reset_on_error, scheduler=scheduler)
-    return share("share_events", partial(_ReplayEvents, whole=True), rules, emits="events")
-
-
-class _ReplayEvents(EventsSoFar):
-    """The shortest list of events that folds to the same reply."""
-
-    def take(self, value: Event) -> None:
-        failure = refusal(value, "share_events")
-        if failure is not None:
-            raise failure
-        super().take(value)
+    return share("share_events", partial(EventsSoFar, whole=True, name="share_events"), rules, emits="events")

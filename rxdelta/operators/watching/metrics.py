@@ -13,7 +13,7 @@ from rxdelta.core.events import EVENT_TYPES, BlockStart
 from rxdelta.runtime import Pings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rxdelta.core import TokenUsage
     from rxdelta.operators.watching.on_settled import StreamOutcome
@@ -84,9 +84,12 @@ class Meter:
         self._began = now()
         self._first_value: float | None = None
         self._first_token: float | None = None
-        self._chunks = 0
-        self._first_chunk = self._last_chunk = 0.0
-        self._longest_gap: float | None = None
+        self._plain: Mapping[
+            type, str
+        ] = {}  # the deltas that are chunks, and of which nothing else is to be known
+        self._first_chunk = 0.0
+        # The number of chunks, the time of the last, and the longest gap: written as one, so that no lock is needed.
+        self._chunks = (0, 0.0, 0.0)
         self._lags = self._longest_lag = 0.0
         self._released = 0
         self._waiting: _Waiting | None = None
@@ -96,30 +99,42 @@ class Meter:
 
     def arrived(self, value: Any) -> tuple[float | None, float | None]:
         """Record a value. Return the time to the first chunk, if it is the first, and the time since the last one."""
+        now = self._now()
+        first = gap = None
+        field = self._plain.get(type(value))
+        if field is None or not getattr(value, field):
+            first, is_chunk = self._examine(value, now)
+            if not is_chunk:
+                return first, None
+        count, last, longest = self._chunks
+        if count:
+            gap = now - last
+            if gap > longest:
+                longest = gap
+        else:
+            self._first_chunk = now
+        self._chunks = (count + 1, now, longest)
+        return first, gap
+
+    def _examine(self, value: Any, now: float) -> tuple[float | None, bool]:
+        """Return the time to the first chunk, if this is the first, and whether the value is a chunk."""
         is_ping = self._is_ping(value)
         event = type(value) in EVENT_TYPES
         letters = _letters(value) if event else 0
-        with self._lock:
-            now = self._now()
-            if self._waiting is not None:
+        if self._waiting is not None:
+            with self._lock:
                 self._waiting.add(now, letters, value)
-            if is_ping:
-                return None, None
-            first = gap = None
-            if self._first_value is None:
-                self._first_value = first = now - self._began
-            if event and not letters:
-                return first, None
-            if self._first_token is None and _is_readable(value):
-                self._first_token = now - self._began
-            self._chunks += 1
-            if self._chunks == 1:
-                self._first_chunk = now
-            else:
-                gap = now - self._last_chunk
-                self._longest_gap = max(gap, self._longest_gap or 0.0)
-            self._last_chunk = now
-            return first, gap
+        if is_ping:
+            return None, False
+        first = None
+        if self._first_value is None:
+            self._first_value = first = now - self._began
+        if event and not letters:
+            return first, False
+        if self._first_token is None and _is_readable(value):
+            self._first_token = now - self._began
+            self._plain = PIECE_FIELDS if self._waiting is None else {}
+        return first, True
 
     def released(self, value: Any) -> None:
         """Record that the operator under test has emitted a value."""
@@ -133,15 +148,16 @@ class Meter:
             self._longest_lag = max(lag, self._longest_lag)
 
     def metrics(self, outcome: StreamOutcome | None, usage: TokenUsage | None) -> StreamMetrics:
+        chunks, last, longest = self._chunks
         with self._lock:
             return StreamMetrics(
                 outcome=outcome,
                 seconds=self._now() - self._began,
                 time_to_first_chunk=self._first_value,
                 time_to_first_token=self._first_token,
-                chunks=self._chunks,
-                streaming_seconds=self._last_chunk - self._first_chunk,
-                longest_gap=self._longest_gap,
+                chunks=chunks,
+                streaming_seconds=last - self._first_chunk if chunks else 0.0,
+                longest_gap=longest if chunks > 1 else None,
                 usage=usage,
                 mean_lag=self._lags / self._released if self._released else None,
                 longest_lag=self._longest_lag if self._released else None,

@@ -94,7 +94,8 @@ class _Settling(Generic[T]):
         sink.own(Disposable(self._disposed))
 
     def on_next(self, value: T) -> None:
-        self._reply.note(value)
+        if not self._reply.keeps(value):
+            self._reply.note(value)
         self._sink.on_next(value)
 
     def on_error(self, error: Exception) -> None:

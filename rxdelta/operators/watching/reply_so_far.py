@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property, reduce
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rxdelta.core import Fold, PerRun, ProviderError, Snapshot, TokenUsage, apply_event, is_settled
+from rxdelta.core import Fold, PerRun, ProviderError, Snapshot, Tail, TokenUsage, apply_event, is_settled
 from rxdelta.core.events import EVENT_TYPES, Custom, MessageStart
 from rxdelta.runtime import report
 
@@ -28,7 +29,16 @@ class ReplySoFar:
         self._gave_up = False
         self._open: dict[_Run, None] = {}  # the runs that have had an event since they were last put away
         self._newest: _Run | None = None  # whose reply is shown
-        self.snapshot: Snapshot | None = None
+        self._shown: Snapshot | None = None
+        # A timer, or a reader that leaves, may look from another thread.
+        self._tail = Tail(self._step, self._lane, Lock())
+        self.keeps = self._tail.take
+        """Keep a delta, or return `False`: then call `note`."""
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        self._tail.settle()
+        return self._shown
 
     @cached_property
     def _runs(self) -> PerRun[_Run]:
@@ -45,22 +55,33 @@ class ReplySoFar:
     def usage(self) -> TokenUsage | None:
         """The usage of the newest message, failed attempts included; of several runs the sum."""
         if not self._open:
-            return None if self.snapshot is None else self.snapshot.total_usage
+            return None if self._shown is None else self._shown.total_usage
         return reduce(_sum, (run.usage for run in self._runs.known()))
 
     def note(self, value: Any) -> None:
+        if type(value) is Snapshot and self._newest is None:  # a stream of snapshots
+            self._shown = value
+        else:
+            self._tail.follow(value)
+            self._step(value)
+
+    def _lane(self, delta: Any) -> Fold | None:
+        run = self._runs.get(delta.run_id)
+        return None if run is None else run.fold
+
+    def _step(self, value: Any) -> None:
         if isinstance(value, Snapshot):
-            self.snapshot = value
+            self._shown = value
         elif not self._gave_up and type(value) in EVENT_TYPES:
             try:
-                if isinstance(value, Custom) and self.snapshot is not None:
-                    self.snapshot = self._with(self.snapshot, value)
+                if isinstance(value, Custom) and self._shown is not None:
+                    self._shown = self._with(self._shown, value)
                     return
                 for run in self._runs.of(value):
                     self._open[run] = None
                     before = run.snapshot
-                    if run.step(value) is not before or self.snapshot is None:
-                        self.snapshot, self._newest = run.snapshot, run
+                    if run.step(value) is not before or self._shown is None:
+                        self._shown, self._newest = run.snapshot, run
             except ProviderError:
                 pass
             except Exception as error:
@@ -79,27 +100,27 @@ class _Run:
 
     def __init__(self, begin: Callable[[], Fold]) -> None:
         self._begin = begin
-        self._fold = begin()
+        self.fold = begin()
         self._usage_before: TokenUsage | None = None  # of a message that was put away
 
     @property
     def snapshot(self) -> Snapshot:
-        return self._fold.snapshot
+        return self.fold.snapshot
 
     @property
     def usage(self) -> TokenUsage | None:
-        return self._usage_before or self._fold.snapshot.total_usage
+        return self._usage_before or self.fold.snapshot.total_usage
 
     def step(self, event: Event) -> Snapshot:
-        if self._fold.begins_another(event):
-            self._fold = self._begin()
+        if self.fold.begins_another(event):
+            self.fold = self._begin()
         if isinstance(event, MessageStart):
             self._usage_before = None
-        return self._fold.step(event)
+        return self.fold.step(event)
 
     def put_away(self) -> None:
         self._usage_before = self.usage
-        self._fold = self._begin()
+        self.fold = self._begin()
 
 
 def _sum(one: TokenUsage | None, other: TokenUsage | None) -> TokenUsage | None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
+from reactivex.internal import noop
 
 from rxdelta.operators.watching.metrics import Meter, StreamMetrics
 from rxdelta.operators.watching.on_settled import StreamOutcome, outcome_of_leaving
 from rxdelta.operators.watching.reply_so_far import ReplySoFar
-from rxdelta.runtime import Serial, create, report
+from rxdelta.runtime import Serial, create, report, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,14 +35,8 @@ class Listener:
         """A context manager around the subscription of the source."""
         return nullcontext()
 
-    def first(self, seconds: float) -> None:
-        """Called for the first chunk."""
-
-    def gap(self, seconds: float) -> None:
-        """Called for each further chunk."""
-
-    def event(self, value: Any, reply: Snapshot | None) -> None:
-        """Called for each value."""
+    def arrived(self, value: Any, first: float | None, gap: float | None, reply: ReplySoFar) -> None:
+        """Called for each value, with the time to the first chunk, or the time since the last one."""
 
     def progress(self, metrics: StreamMetrics) -> None:
         """Called at intervals while the stream goes on."""
@@ -77,7 +72,8 @@ class _Tap(Generic[T]):
     def __init__(self, sink: Sink[T], listener: Listener, time: abc.SchedulerBase) -> None:
         self._sink = sink
         self._listener = listener
-        self._meter = Meter(lambda: time.now.timestamp())
+        self._tells = type(listener).arrived is not Listener.arrived
+        self._meter = Meter(seconds(time))
         self._timer = sink.timer(time)
         self._reply = ReplySoFar(sink)
         self._reports = Serial()
@@ -92,7 +88,8 @@ class _Tap(Generic[T]):
         every: float | None,
         through: Callable[[Observable[T]], Observable[T]] | None,
     ) -> None:
-        self.on_next = self._arrived if through is None else self._released
+        self.on_next = self._note if through is None else self._released
+        self._pass_on = self._sink.on_next if through is None else noop
         if every is not None:
             self._timer.start(every, self._report_progress, every)
         if through is not None:
@@ -100,10 +97,6 @@ class _Tap(Generic[T]):
             source = through(source.pipe(ops.do_action(self._note)))
         with self._listener.subscribing():
             self._sink.subscribe(source, self, serial=False)
-
-    def _arrived(self, value: T) -> None:
-        self._note(value)
-        self._sink.on_next(value)
 
     def _released(self, value: T) -> None:
         self._meter.released(value)
@@ -145,14 +138,16 @@ class _Tap(Generic[T]):
             self._report_failure(error)
 
     def _note(self, value: T) -> None:
-        self._reply.note(value)
+        if not self._reply.keeps(value):
+            self._reply.note(value)
         first, gap = self._meter.arrived(value)
+        if self._tells:
+            self._tell(value, first, gap)
+        self._pass_on(value)
+
+    def _tell(self, value: T, first: float | None, gap: float | None) -> None:
         try:
-            if first is not None:
-                self._listener.first(first)
-            if gap is not None:
-                self._listener.gap(gap)
-            self._listener.event(value, self._reply.snapshot)
+            self._listener.arrived(value, first, gap, self._reply)
         except Exception as error:
             self._report_failure(error)
 

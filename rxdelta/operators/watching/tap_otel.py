@@ -7,7 +7,7 @@ import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rxdelta.core import TERMINAL, InvalidValueError, ProviderError, redact
+from rxdelta.core import PIECE_FIELDS, TERMINAL, InvalidValueError, ProviderError, redact
 from rxdelta.core.events import ToolUpdate
 from rxdelta.operators.watching.tap import Listener, tap
 from rxdelta.providers import completed
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from rxdelta.core import Snapshot
     from rxdelta.operators.watching.metrics import StreamMetrics
+    from rxdelta.operators.watching.reply_so_far import ReplySoFar
 
 __all__ = ["tap_otel"]
 
@@ -167,22 +168,20 @@ class _Telemetry(Listener):
         with self._trace.use_span(self._span, record_exception=False, set_status_on_exception=False):
             yield
 
-    def first(self, seconds: float) -> None:
-        self._record(_FIRST_CHUNK, seconds)
-        self._span.set_attribute("gen_ai.response.time_to_first_chunk", seconds)
-
-    def gap(self, seconds: float) -> None:
-        self._record(_NEXT_CHUNK, seconds)
-
-    def event(self, value: Any, reply: Snapshot | None) -> None:
-        if self._model is None and reply is not None:
-            self._model = reply.model
+    def arrived(self, value: Any, first: float | None, gap: float | None, reply: ReplySoFar) -> None:
+        if first is not None:
+            self._record(_FIRST_CHUNK, first)
+            self._span.set_attribute("gen_ai.response.time_to_first_chunk", first)
+        if gap is not None:
+            self._record(_NEXT_CHUNK, gap)
+        if self._model is None and type(value) not in PIECE_FIELDS:  # no delta tells it
+            self._model = None if reply.snapshot is None else reply.snapshot.model
         if type(value) is ToolUpdate and value.result is not None:
             done = value.execution_status in TERMINAL
             call = (value.run_id, value.choice, value.call_id)
             if done and call not in self._recorded_calls and value.result.duration is not None:
                 self._recorded_calls.add(call)
-                self._tool(value.call_id, value.result.duration, value.result.is_error, reply)
+                self._tool(value.call_id, value.result.duration, value.result.is_error, reply.snapshot)
 
     def settled(self, metrics: StreamMetrics, reply: Snapshot | None) -> None:
         outcome, more = metrics.outcome, dict[str, Any]()

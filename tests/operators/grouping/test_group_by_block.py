@@ -26,7 +26,7 @@ from support.marbles import BOOM, marbles
 
 import rxdelta as rd
 from rxdelta import events as ev
-from rxdelta.runtime import current_session
+from rxdelta.runtime.place import current_place
 from rxdelta.testing import sample_chunks
 
 subscribed = ReactiveTest.subscribe
@@ -556,9 +556,9 @@ def test_51_a_panel_fails_its_own_reading_or_else_that_of_the_blocks() -> None:
         raise ValueError(said(value))
 
     def within(session: Any, call: Any) -> None:
-        token = current_session.set(session)
+        token = current_place.set((session, None, None))
         call()
-        current_session.reset(token)
+        current_place.reset(token)
 
     def start(block: rd.types.BlockStream) -> None:
         panels.on_next(block)
