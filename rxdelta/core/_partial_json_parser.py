@@ -200,6 +200,14 @@ class PartialJsonParser:
                 held = text[-1]
                 text = text[:-1]
             text = clean_text(text)
+        if (
+            self._state == _IN_STRING and self._string_stop(text) is None
+        ):  # as `_read_string`, with less around it
+            self._pieces.append(text)
+            self._position += len(text)
+            self._tail = held
+            self._is_shown = False
+            return
         self._read(text)
         self._tail += held
 
@@ -316,15 +324,13 @@ class PartialJsonParser:
             >>> reader.open_path()
             ('a', 1)
         """
-        if not self._containers:
-            return () if self._root is _MISSING else None
         path = tuple(self._keys)
         if self._state == _IN_STRING:
             return path
+        if not path:
+            return () if self._root is _MISSING else None
         innermost = self._containers[-1]
-        return (
-            path if isinstance(innermost, dict) and path[-1] in innermost else path[:-1]
-        )  # a key that is repeated
+        return path if isinstance(innermost, dict) and path[-1] in innermost else path[:-1]  # a repeated key
 
     def close(self) -> object:
         """End the text and return the whole document, which equals `parse_json` of the text.
