@@ -132,7 +132,9 @@ class Fold:
         else:
             return self._step_with_care(event)
         if given.choice != self._quick or given.run_id != self._run_id:
-            is_ignored = self._quick is not None and given.run_id == self._run_id  # as a delta of another choice
+            is_ignored = (
+                self._quick is not None and given.run_id == self._run_id
+            )  # as a delta of another choice
             return self.snapshot if is_ignored else self._step_with_care(event)
         fold = self._open.get(given.index)  # as in `Walk.grow`, which would cost a sixth more
         if not piece:

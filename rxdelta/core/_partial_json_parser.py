@@ -125,9 +125,10 @@ class PartialJsonParser:
     """
 
     __slots__ = (
-        "_changes",
+        "_before_repeat",
         "_closed",
         "_containers",
+        "_count",
         "_error",
         "_failed_at",
         "_is_shown",
@@ -143,7 +144,6 @@ class PartialJsonParser:
         "_string_stop",
         "_tail",
         "_word",
-        "before_repeat",
     )
 
     def __init__(self, *, max_depth: int = 200, control_characters: bool = False) -> None:
@@ -159,14 +159,14 @@ class PartialJsonParser:
         # joining them at every fragment would take quadratic time.
         self._open_text = ""
         self._pieces: list[str] = []
-        self._changes = 0
+        self._count = 0  # of changes; those of the open string are its pieces
         # From the first repeated key on, a change may lead back to an older value: the one that was read last, then.
-        self.before_repeat: object = None
+        self._before_repeat: object = None
         self._phase = "start"
         # The open literal: the letters still awaited, and its value.
         self._word: tuple[str, object] = ("", None)
         # The end of the text if it has no meaning alone: a cut escape, or half a surrogate pair.
-        self._tail = ""
+        self._tail: str = ""
         # The number of characters read before the current text, without the tail.
         self._position = 0
         # The value that was read last, and whether it is still the value.
@@ -276,20 +276,6 @@ class PartialJsonParser:
         """
         return self._error
 
-    @property
-    def changes(self) -> int:
-        """How often the value has changed, so that two values needn't be compared. To be closed is no change.
-
-        Example:
-            >>> reader = PartialJsonParser()
-            >>> reader.feed('[1, "x')
-            >>> before = reader.changes
-            >>> reader.feed('", ')
-            >>> reader.changes == before
-            True
-        """
-        return self._changes + len(self._pieces) if self._state == _IN_STRING else self._changes
-
     def is_final(self, path: Sequence[str | int] = ()) -> bool:
         """Whether the value at `path`, a list of keys and indexes from the outermost container, is closed.
 
@@ -315,23 +301,6 @@ class PartialJsonParser:
                 return _has(container, path[depth:])
         return not self._containers and self._root is not _MISSING and _has(self._root, path)
 
-    def open_path(self) -> tuple[str | int, ...] | None:
-        """The keys and indexes on the way to the innermost open value that is shown; `None` if all are closed.
-
-        Example:
-            >>> reader = PartialJsonParser()
-            >>> reader.feed('{"a": [1, "x')
-            >>> reader.open_path()
-            ('a', 1)
-        """
-        path = tuple(self._keys)
-        if self._state == _IN_STRING:
-            return path
-        if not path:
-            return () if self._root is _MISSING else None
-        innermost = self._containers[-1]
-        return path if isinstance(innermost, dict) and path[-1] in innermost else path[:-1]  # a repeated key
-
     def close(self) -> object:
         """End the text and return the whole document, which equals `parse_json` of the text.
 
@@ -350,6 +319,21 @@ class PartialJsonParser:
         if self._error is not None:
             raise InvalidJson(self._error)
         return self.value
+
+    @property
+    def _changes(self) -> int:
+        """How often the value has changed, so that two values needn't be compared. To be closed is no change."""
+        return self._count + len(self._pieces) if self._state == _IN_STRING else self._count
+
+    def _open_path(self) -> tuple[str | int, ...] | None:
+        """The keys and indexes on the way to the innermost open value that is shown; `None` if all are closed."""
+        path = tuple(self._keys)
+        if self._state == _IN_STRING:
+            return path
+        if not path:
+            return () if self._root is _MISSING else None
+        innermost = self._containers[-1]
+        return path if isinstance(innermost, dict) and path[-1] in innermost else path[:-1]  # a repeated key
 
     def __repr__(self) -> str:
         read = f"{self._position + len(self._tail):,} characters"
@@ -508,7 +492,7 @@ class PartialJsonParser:
             wrong = next(n for n, letter in enumerate(part) if letter != letters[n])
             raise self._unexpected(text, at + wrong, repr(letters[wrong:]))
         if len(part) == len(letters):
-            self._changes += 1
+            self._count += 1
             self._put(meaning)
         else:
             self._word = (letters[len(part) :], meaning)
@@ -519,7 +503,7 @@ class PartialJsonParser:
         stop = found.start() if found else len(text)
         self._state = state
         if state == _IN_STRING:
-            self._changes += 1
+            self._count += 1
         if found and found[0] == '"':
             self._end_string(text[at + 1 : stop])
             return stop + 1
@@ -530,10 +514,10 @@ class PartialJsonParser:
         if self._state == _IN_KEY:
             self._keys[-1] = string
             self._state = _COLON
-            if self.before_repeat is None and string in self._containers[-1]:
-                self.before_repeat = self._shown
+            if self._before_repeat is None and string in self._containers[-1]:
+                self._before_repeat = self._shown
         else:
-            self._changes += len(self._pieces)
+            self._count += len(self._pieces)
             self._put(string)
         self._open_text = ""
         self._pieces = []
@@ -557,7 +541,7 @@ class PartialJsonParser:
         self._pieces = []
 
     def _put_number(self, number: str, is_integer: bool, at: int) -> None:
-        self._changes += 1
+        self._count += 1
         try:
             self._put(read_integer(number) if is_integer else read_decimal(number))
         except InvalidJson as error:
@@ -566,7 +550,7 @@ class PartialJsonParser:
     def _open(self, container: dict[str, object] | list[object], state: int, at: int) -> int:
         if len(self._containers) >= self._max_depth:
             raise InvalidJson(f"nested deeper than {self._max_depth} at character {self._position + at}")
-        self._changes += 1
+        self._count += 1
         self._containers.append(container)
         self._keys.append(None if isinstance(container, dict) else 0)
         self._state = state
@@ -604,7 +588,7 @@ class PartialJsonParser:
             # CPython extends a string in its place if nothing else refers to it: if nobody keeps the last reading.
             text, self._open_text = self._open_text, ""
             text += "".join(self._pieces)
-            self._changes += len(self._pieces)
+            self._count += len(self._pieces)
             self._pieces.clear()
             self._open_text = shown = text
         for depth in range(len(self._containers) - 1, -1, -1):

@@ -721,15 +721,15 @@ def test_to_read_an_open_string_at_every_fragment_costs_no_more_when_it_is_long(
 @given(documents() | soup | damaged_documents(), sizes)
 def test_a_value_that_changes_is_counted(text: str, lengths: list[int]) -> None:
     reader, before = PartialJsonParser(), ("null", False)
-    count = reader.changes
+    count = reader._changes
     for fragment in cut(text, lengths):
         reader.feed(fragment)
         now = (written(reader.value), reader.started)
-        if reader.before_repeat is None:
-            assert (reader.changes != count) == (now != before)
+        if reader._before_repeat is None:
+            assert (reader._changes != count) == (now != before)
         else:  # then a change may lead back
-            assert reader.changes != count or now == before
-        before, count = now, reader.changes
+            assert reader._changes != count or now == before
+        before, count = now, reader._changes
 
 
 @steady
@@ -738,9 +738,9 @@ def test_the_path_of_what_is_open_is_that_of_all_that_is_not_final(text: str, le
     reader = PartialJsonParser()
     for fragment in cut(text, lengths):
         reader.feed(fragment)
-        opened = reader.open_path()
+        opened = reader._open_path()
         assert (opened is None) == reader.is_final()
-        if reader.before_repeat is None:
+        if reader._before_repeat is None:
             for path in paths(reader.value):
                 assert (
                     reader.is_final(path) == (opened is None or opened[: len(path)] != path)

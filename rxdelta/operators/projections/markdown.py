@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+
 import attrs
 
 from rxdelta.core import GrowingText, clean_text, extend, fast_constructor, join_when_read, read_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import attrs
 
@@ -89,7 +89,7 @@ class PartialValue(Generic[T]):
         return f"<PartialValue{of} {shown}{last_value}{wrong}>"
 
 
-@fast_constructor(PartialValue)
+@fast_constructor(cast("type[PartialValue[Any]]", PartialValue))
 def _partial_value(
     value: Any,
     call_id: str | None,
@@ -167,14 +167,14 @@ class PartialReading(Generic[T]):
     def changed_value(self, error: str | None = None) -> PartialValue[T] | None:
         """Return the value so far, or `None` if it is unchanged since the last call."""
         reader, last = self._reader, self._last
-        path = reader.open_path()
+        path = reader._open_path()
         state = (path is None, (self._search or reader).error or error, self._version())
         if last is None:  # arguments that are null so far are none
             if state[1] is None and not (reader.started and (self._is_text or reader.value is not None)):
                 return None
         elif not self._is_new:
-            if reader.before_repeat is not None and self._search is None and type(last[2]) is int:
-                last = (last[0], last[1], reader.before_repeat)
+            if reader._before_repeat is not None and self._search is None and type(last[2]) is int:
+                last = (last[0], last[1], reader._before_repeat)
             if last == state:
                 return None
         self._is_new = False
@@ -183,7 +183,7 @@ class PartialReading(Generic[T]):
     def _version(self) -> object:
         """What changes with the JSON: a count, or the JSON itself if an older one may come back."""
         reader = self._reader
-        return reader.changes if self._search is None and reader.before_repeat is None else reader.value
+        return reader._changes if self._search is None and reader._before_repeat is None else reader.value
 
     def last_value(self, call: ToolCall) -> PartialValue[T] | None:
         """Return the last value of a call that has ended."""
