@@ -200,9 +200,8 @@ class PartialJsonParser:
                 held = text[-1]
                 text = text[:-1]
             text = clean_text(text)
-        if (
-            self._state == _IN_STRING and self._string_stop(text) is None
-        ):  # as `_read_string`, with less around it
+        if text and self._state == _IN_STRING and self._string_stop(text) is None:
+            # As `_read_string`, with less around it: most fragments are of this kind.
             self._pieces.append(text)
             self._position += len(text)
             self._tail = held

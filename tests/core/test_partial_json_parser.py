@@ -719,6 +719,8 @@ def test_to_read_an_open_string_at_every_fragment_costs_no_more_when_it_is_long(
 
 @steady
 @given(documents() | soup | damaged_documents(), sizes)
+@example('"a\ud83d', [1])
+@example('{"a":"x","a":"x"}', [9])
 def test_a_value_that_changes_is_counted(text: str, lengths: list[int]) -> None:
     reader, before = PartialJsonParser(), ("null", False)
     count = reader._changes

@@ -94,7 +94,7 @@ def smoothed(events: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("act", "events", "most"),
     [
-        pytest.param(through(rd.stall_timeout(60)), lambda n: text(prose(n)), 32, id="stall_timeout"),
+        pytest.param(through(rd.stall_timeout(60)), lambda n: text(prose(n)), 34, id="stall_timeout"),
         pytest.param(retried, lambda n: text(prose(n)), 48, id="retry_stream"),
         pytest.param(smoothed, lambda n: text(prose(n)), 60, id="smooth"),
         pytest.param(through(rd.stable_blocks()), lambda n: text(prose(n)), 75, id="stable_blocks"),
