@@ -135,7 +135,7 @@ class _Watch(Generic[T]):
             self._start_timer(self._total, "total", self._remaining("total"))
 
     def on_next(self, value: T) -> None:
-        if type(value) is Snapshot:
+        if isinstance(value, Snapshot):
             self._snapshot = value
         if self._is_ping(value):
             self._emit(value)
