@@ -111,11 +111,6 @@ class BlockFold:
         return block
 
     @property
-    def _room(self) -> int:
-        """How many characters the block may still get."""
-        return self._most - self._size
-
-    @property
     def half(self) -> str:
         """The first half of a surrogate pair, which the block's text lacks until the second half has come."""
         return self._text[2] if has_half(self._text) else ""

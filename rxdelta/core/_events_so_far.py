@@ -67,7 +67,8 @@ class EventsSoFar:
 
     def _lane(self, delta: Any) -> Fold | None:
         run = self._runs.get(delta.run_id)
-        return None if run is None else run.fold_of(delta.choice)
+        known = None if run is None else run._now.get(delta.choice)
+        return None if known is None else known.fold
 
     def begins_another(self, event: Event) -> bool:
         """Whether the event belongs to the next message, by the law of its lane."""
@@ -133,10 +134,6 @@ class _Run:
                 self._for_all.append(event)
             for choice in self._now.values():
                 choice.fold.step(event)
-
-    def fold_of(self, number: int) -> Fold | None:
-        known = self._now.get(number)
-        return None if known is None else known.fold
 
     def _step(self, number: int, event: Event) -> None:
         known, cut = self._now.get(number) or self._begin(number), None

@@ -196,10 +196,6 @@ class Fold:
             self.snapshot = make_snapshot(self._head, tuple(shown))
         return self.snapshot
 
-    def _grown_by(self, event: Any) -> BlockFold | None:
-        """The open block of this reply that a delta continues."""
-        return self._walk._grown_by(event)
-
     def begins_another(self, event: Event | Snapshot) -> bool:
         """Whether another message begins, which `step` refuses."""
         return not isinstance(event, Snapshot) and self._walk.begins_another(event)

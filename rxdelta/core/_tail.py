@@ -10,13 +10,14 @@ from contextlib import nullcontext
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from rxdelta.core._events import TextDelta
+from rxdelta.core._fold import Fold
 from rxdelta.core._joined import JOINABLE, PIECE_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from rxdelta.core._fold import Fold
     from rxdelta.core._walk import Walk
 
 __all__ = ["Tail"]
@@ -70,12 +71,13 @@ class Tail:
 
     def take(self, event: Any) -> bool:
         """Keep a delta that only continues the newest block, or return `False`. Then call `follow`, and step the event."""
-        if type(event) is self._kind:
+        kind: type = event.__class__
+        if kind is self._kind:
             last = self._last
             if (  # as `Joined.takes`, which would cost a call
                 event.index == last.index and event.choice == last.choice and event.run_id == last.run_id
             ):
-                piece = self._piece(event)
+                piece = event.text if kind is TextDelta else self._piece(event)  # text comes most often
                 self._room -= len(piece) + _EACH
                 if self._room < 0:
                     return False
@@ -89,15 +91,16 @@ class Tail:
         if self._pieces:
             self.settle()
         if self._room >= 0:
-            self._piece = _PIECES.get(type(event))
+            self._piece = _PIECES.get(event.__class__)
             if self._piece is None:
                 self._kind = self._last = None
             else:
                 self._kind, self._last = type(event), event
         else:  # looked up at a block's second delta: deltas of several blocks in turn cost no search
             lane = self._lane(event)
-            block = None if lane is None else lane._grown_by(event)
-            left = 0 if block is None else block._room - len(self._piece(event))
+            walk = lane._walk if isinstance(lane, Fold) else lane
+            block = None if walk is None else walk._grown_by(event)
+            left = 0 if block is None else block._most - block._size - len(self._piece(event))
             self._room = max(0, min(_MOST, left))
 
     def feed(self, event: Any) -> None:

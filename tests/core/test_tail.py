@@ -53,9 +53,14 @@ growing = st.one_of(
 START, ARGS = ev.BlockStart(0, TEXT), ev.BlockStart(1, {"type": "tool_call_chunk", "id": "c", "args": ""})
 
 
-@example(
-    [(ev.TextDelta(0, "a"), False)] * 4 + [(ev.BlockFinish(0), True)] + [(ev.TextDelta(0, "b"), True)] * 3, 64
-)
+A, B = ev.TextDelta(0, "a"), ev.TextDelta(0, "b", choice=1)
+unseen = [(A, False)] * 4  # of which the last two are kept
+
+
+@example([*unseen, (ev.BlockFinish(0), True), *unseen], 64)  # each of the last breaks a rule
+@example([*unseen, (B, False), (B, False), *unseen], 64)
+@example([*unseen, (ev.TextDelta(0, "b", run_id="a"), False), *unseen], 64)
+@example([*unseen, (ev.TextDelta(1, "b"), False), *unseen], 64)
 @example([(ev.TextDelta(0, "\ud83d"), False), (ev.TextDelta(0, "\ude00"), False)] * 3, 5)
 @given(
     st.lists(st.tuples(st.one_of(growing, growing, events(), event_of_any_run), st.booleans()), max_size=30),
@@ -126,6 +131,34 @@ def test_it_follows_a_walk() -> None:
     assert getattr(walk.blocks[0].block, "text", None) == "ab" * 9
 
 
+def test_only_one_thread_steps_what_is_kept() -> None:
+    fold, lock, waits = rd.Fold(), threading.Lock(), threading.Event()
+
+    class Lock:
+        def __enter__(self) -> None:
+            if lock.locked():
+                waits.set()
+            lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+
+    def step(event: Any) -> None:
+        if event.text == "ccc":
+            other.start()
+            assert waits.wait(30)
+        fold.step(event)
+
+    tail = Tail(step, lambda _: fold, Lock())
+    other = threading.Thread(target=tail.settle)
+    fold.step(START)
+    for piece in ["a", "b", "c", "c", "c"]:
+        tail.feed(ev.TextDelta(0, piece))
+    tail.settle()
+    other.join()
+    assert fold.snapshot.text == "abccc"
+
+
 def test_another_thread_may_settle_while_deltas_come() -> None:
     kept, done, seen = Kept(), threading.Event(), [""]
 
@@ -163,6 +196,8 @@ def looked_at(steps: list[tuple[rd.Event, bool]], limits: rd.Limits, whole: bool
     return [*said, so_far.so_far(), so_far.snapshot()]
 
 
+@example([*unseen, (B, False), (B, False), *unseen], rd.Limits(), True)
+@example([*unseen, (ev.TextDelta(0, "b", run_id="a"), False), *unseen], rd.Limits(), True)
 @given(
     st.lists(st.tuples(st.one_of(growing, growing, event_of_any_run), st.booleans()), max_size=30),
     st.builds(rd.Limits, block_chars=st.sampled_from([1, 5, 20, 10_000]), runs=st.integers(1, 3)),

@@ -200,8 +200,7 @@ class EventBranch(Branch[Event]):
         return self._replay.so_far()
 
     def _deliver(self, event: Event) -> None:
-        if not self._replay.keeps(event):
-            self._replay.take(event)
+        self._replay.take(event)
         self._emit(event)
 
 
@@ -223,7 +222,7 @@ class EventSplit(Split[B]):
     """A split into branches of events."""
 
     def on_next(self, event: Event) -> None:
-        if type(event) not in PIECE_FIELDS:  # the most frequent events are refused never
+        if type(event) not in PIECE_FIELDS:  # a delta is never refused
             failure = refusal(event, self.sink.name)
             if failure is not None:
                 raise failure

@@ -101,7 +101,7 @@ class Projection(Generic[T]):
             fold.grow(piece)
             return self.grown(fold, piece)
         if kind in PIECE_FIELDS:
-            return ()
+            return ()  # the tail must not follow it, or it would take the next one
         if kind not in EVENT_TYPES:
             raise wrong_value(self._name, event)
         self._tail.follow(event)

@@ -39,7 +39,7 @@ T = TypeVar("T")
 class Replay(Protocol[T]):
     """The values that are replayed to a late reader."""
 
-    def take(self, value: T) -> None:
+    def take(self, value: T, /) -> None:
         """Remember the value, or raise an error that ends the stream in its place."""
         ...
 

@@ -101,7 +101,7 @@ class Meter:
         """Record a value. Return the time to the first chunk, if it is the first, and the time since the last one."""
         now = self._now()
         first = gap = None
-        field = self._plain.get(type(value))
+        field = self._plain.get(value.__class__)
         if field is None or not getattr(value, field):
             first, is_chunk = self._examine(value, now)
             if not is_chunk:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reactivex import operators as ops
 from support.marbles import marbles, run
@@ -15,6 +15,7 @@ from support.replies import REPLIES
 
 import rxdelta as rd
 from rxdelta import events as ev
+from rxdelta.core import BlockFold, _tail
 
 START, FINISH = ev.BlockStart(0, {"type": "text"}), ev.BlockFinish(0)
 THINK = ev.BlockStart(0, {"type": "reasoning"})
@@ -184,3 +185,27 @@ def test_whatever_comes_gives_text_that_can_be_written(steps: list[tuple[str, in
     for piece in pieces(*events):
         assert piece
         piece.encode()
+
+
+letters = st.text(st.sampled_from(["a", "é", HIGH, LOW]), max_size=2)
+deltas = st.builds(ev.TextDelta, st.integers(0, 1), letters, choice=st.sampled_from([0, 0, 0, 1]))
+
+
+@example([says("a")] * 3 + [says(HIGH), says("a"), says(LOW)])
+@given(st.lists(st.one_of(deltas, deltas, st.just(FINISH), st.just(ends("aé"))), max_size=20))
+def test_pieces_that_are_kept_are_those_of_each_delta(told: list[Any]) -> None:
+    events = [START, ev.BlockStart(1, {"type": "refusal"}), *told, ends("aéa")]
+    found = pieces(*events)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_tail, "_MOST", 0)  # so that nothing is kept
+        assert found == pieces(*events)
+
+
+def test_other_deltas_are_neither_kept_nor_bounded() -> None:
+    call = ev.BlockStart(1, {"type": "tool_call_chunk", "id": "c"})
+    arguments = [ev.ToolCallDelta(1, "ab")] * 9
+    limits = rd.with_limits(rd.Limits(block_chars=8))
+    operator = rx.compose(rd.text_deltas(), limits)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BlockFold, "grow", lambda *_: pytest.fail("a block has grown"))
+        assert pieces(START, call, *arguments, FINISH, operator=lambda: operator) == []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from core.strategies import event_of_any_run, text
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rxdelta as rd
@@ -49,7 +49,12 @@ def looked_at(steps: list[tuple[Any, bool]], limits: rd.Limits) -> list[object]:
     return [*seen, reply.snapshot]
 
 
+unseen = [(ev.TextDelta(0, "a"), False)] * 4  # of which the last two are kept
+
+
 @pytest.mark.filterwarnings("ignore")
+@example([*unseen, *[(ev.TextDelta(0, "b", choice=1), False)] * 3, *unseen], rd.Limits())
+@example([*unseen, *[(ev.TextDelta(0, "b", run_id="a"), False)] * 3, *unseen], rd.Limits())
 @given(
     st.lists(st.tuples(st.one_of(growing, growing, event_of_any_run, snapshots), st.booleans()), max_size=30),
     st.builds(rd.Limits, block_chars=st.sampled_from([1, 5, 20, 10_000]), runs=st.integers(1, 3)),
