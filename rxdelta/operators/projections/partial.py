@@ -231,10 +231,7 @@ class PartialReading(Generic[T]):
     ) -> PartialValue[T]:
         self._last = state
         value = document if self._into is None else made
-        shown: PartialValue[T] = _partial_value(
-            value, self.call_id, self.name, complete, state[1], document, open
-        )
-        return shown
+        return _partial_value(value, self.call_id, self.name, complete, state[1], document, open)
 
 
 def _has_path(value: object, path: Sequence[str | int]) -> bool:
