@@ -51,6 +51,7 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._events_so_far import EventsSoFar as EventsSoFar
 from rxdelta.core._execution_status import TERMINAL as TERMINAL
+from rxdelta.core._fast_constructor import fast_constructor as fast_constructor
 from rxdelta.core._fold import Fold
 from rxdelta.core._frozen import (
     FrozenDict,

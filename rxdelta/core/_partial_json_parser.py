@@ -9,7 +9,7 @@ reading the value copies only the containers that are still open.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from rxdelta.core._frozen import FrozenDict, FrozenList
 from rxdelta.core._strict_json import InvalidJson, clean_text, read_decimal, read_integer
@@ -125,12 +125,16 @@ class PartialJsonParser:
     """
 
     __slots__ = (
+        "_before_repeat",
         "_closed",
         "_containers",
+        "_count",
         "_error",
         "_failed_at",
+        "_is_shown",
         "_keys",
         "_max_depth",
+        "_open_text",
         "_phase",
         "_pieces",
         "_position",
@@ -147,20 +151,27 @@ class PartialJsonParser:
         self._string_stop = _lenient_string_stop if control_characters else _string_stop
         self._state = _VALUE
         self._root: object = _MISSING
-        # The open containers, outermost first, with their closed members only. For each of them, the key whose
-        # value is awaited or open; None in lists and between members.
+        # The open containers, outermost first, with their closed members only (an open one may have left None in its
+        # place). For each of them, the key whose value is awaited or open, None between members; in lists the index.
         self._containers: list[dict[str, object] | list[object]] = []
-        self._keys: list[str | None] = []
-        # The open string or number, in pieces: joining them at every fragment would take quadratic time.
+        self._keys: list[Any] = []
+        # The open string as far as it has been shown; then the pieces that have come since, or those of an open number:
+        # joining them at every fragment would take quadratic time.
+        self._open_text = ""
         self._pieces: list[str] = []
+        self._count = 0  # of changes; those of the open string are its pieces
+        # From the first repeated key on, a change may lead back to an older value: the one that was read last, then.
+        self._before_repeat: object = None
         self._phase = "start"
         # The open literal: the letters still awaited, and its value.
         self._word: tuple[str, object] = ("", None)
         # The end of the text if it has no meaning alone: a cut escape, or half a surrogate pair.
-        self._tail = ""
+        self._tail: str = ""
         # The number of characters read before the current text, without the tail.
         self._position = 0
+        # The value that was read last, and whether it is still the value.
         self._shown: object = _MISSING
+        self._is_shown = False
         self._error: str | None = None
         # Where the reading stopped at an error: outside of strings, no bracket or quotation mark is between here and it.
         self._failed_at = 0
@@ -189,6 +200,13 @@ class PartialJsonParser:
                 held = text[-1]
                 text = text[:-1]
             text = clean_text(text)
+        if text and self._state == _IN_STRING and self._string_stop(text) is None:
+            # As `_read_string`, with less around it: most fragments are of this kind.
+            self._pieces.append(text)
+            self._position += len(text)
+            self._tail = held
+            self._is_shown = False
+            return
         self._read(text)
         self._tail += held
 
@@ -210,8 +228,10 @@ class PartialJsonParser:
             >>> reader.value
             {'days': [{'high': 21}, {}]}
         """
-        if self._shown is _MISSING:
+        if not self._is_shown:
+            self._shown = _MISSING  # let go of its string, before that grows
             self._shown = self._show()
+            self._is_shown = True
         return None if self._shown is _MISSING else self._shown
 
     @property
@@ -270,12 +290,13 @@ class PartialJsonParser:
             >>> reader.is_final(), reader.is_final(["b"]), reader.is_final(["b", 1])
             (False, False, False)
         """
+        if not path:
+            return not self._containers and self._root is not _MISSING
         for depth, (container, key) in enumerate(zip(self._containers, self._keys)):
             if depth == len(path):
                 return False
             step = path[depth]
-            in_open_member = step == key if isinstance(container, dict) else _is_index(step, len(container))
-            if not in_open_member:
+            if step != key or isinstance(step, bool):
                 return _has(container, path[depth:])
         return not self._containers and self._root is not _MISSING and _has(self._root, path)
 
@@ -298,6 +319,21 @@ class PartialJsonParser:
             raise InvalidJson(self._error)
         return self.value
 
+    @property
+    def _changes(self) -> int:
+        """How often the value has changed, so that two values needn't be compared. To be closed is no change."""
+        return self._count + len(self._pieces) if self._state == _IN_STRING else self._count
+
+    def _open_path(self) -> tuple[str | int, ...] | None:
+        """The keys and indexes on the way to the innermost open value that is shown; `None` if all are closed."""
+        path = tuple(self._keys)
+        if self._state == _IN_STRING:
+            return path
+        if not path:
+            return () if self._root is _MISSING else None
+        innermost = self._containers[-1]
+        return path if isinstance(innermost, dict) and path[-1] in innermost else path[:-1]  # a repeated key
+
     def __repr__(self) -> str:
         read = f"{self._position + len(self._tail):,} characters"
         if self._error is not None:
@@ -309,7 +345,7 @@ class PartialJsonParser:
     def _read(self, text: str) -> None:
         """Read `text`, which begins with the previous tail and has no surrogates."""
         self._tail = ""
-        self._shown = _MISSING
+        self._is_shown = False
         at, size, steps = 0, len(text), self._steps
         try:
             while at < size:
@@ -320,6 +356,7 @@ class PartialJsonParser:
         self._position += size - len(self._tail)
 
     def _finish(self) -> None:
+        self._is_shown = False
         if self._tail:
             self._read(clean_text(self._tail))
         if self._error is not None:
@@ -370,7 +407,9 @@ class PartialJsonParser:
     def _read_colon(self, text: str, at: int) -> int:
         if text[at] == ":":
             self._state = _VALUE
-            return at + 1
+            return (
+                at + 2 if text.startswith(" ", at + 1) else at + 1
+            )  # one blank is usual, and needs no step of its own
         if text[at] in _SPACE:
             return _skip_space(text, at)
         raise self._unexpected(text, at)
@@ -380,7 +419,7 @@ class PartialJsonParser:
         in_list = isinstance(self._containers[-1], list)
         if first == ",":
             self._state = _VALUE if in_list else _KEY
-            return at + 1
+            return at + 2 if text.startswith(" ", at + 1) else at + 1
         if first == ("]" if in_list else "}"):
             return self._close_container(at)
         if first in _SPACE:
@@ -400,7 +439,7 @@ class PartialJsonParser:
         if found is None:
             return stop
         if found[0] == '"':
-            self._end_string("".join(self._pieces))
+            self._end_string(self._open_text + "".join(self._pieces))
             return stop + 1
         if found[0] == "\\":
             return self._read_escape(text, stop)
@@ -452,6 +491,7 @@ class PartialJsonParser:
             wrong = next(n for n, letter in enumerate(part) if letter != letters[n])
             raise self._unexpected(text, at + wrong, repr(letters[wrong:]))
         if len(part) == len(letters):
+            self._count += 1
             self._put(meaning)
         else:
             self._word = (letters[len(part) :], meaning)
@@ -461,6 +501,8 @@ class PartialJsonParser:
         found = self._string_stop(text, at + 1)
         stop = found.start() if found else len(text)
         self._state = state
+        if state == _IN_STRING:
+            self._count += 1
         if found and found[0] == '"':
             self._end_string(text[at + 1 : stop])
             return stop + 1
@@ -471,8 +513,12 @@ class PartialJsonParser:
         if self._state == _IN_KEY:
             self._keys[-1] = string
             self._state = _COLON
+            if self._before_repeat is None and string in self._containers[-1]:
+                self._before_repeat = self._shown
         else:
+            self._count += len(self._pieces)
             self._put(string)
+        self._open_text = ""
         self._pieces = []
 
     def _begin_number(self, text: str, at: int) -> int:
@@ -494,6 +540,7 @@ class PartialJsonParser:
         self._pieces = []
 
     def _put_number(self, number: str, is_integer: bool, at: int) -> None:
+        self._count += 1
         try:
             self._put(read_integer(number) if is_integer else read_decimal(number))
         except InvalidJson as error:
@@ -502,8 +549,9 @@ class PartialJsonParser:
     def _open(self, container: dict[str, object] | list[object], state: int, at: int) -> int:
         if len(self._containers) >= self._max_depth:
             raise InvalidJson(f"nested deeper than {self._max_depth} at character {self._position + at}")
+        self._count += 1
         self._containers.append(container)
-        self._keys.append(None)
+        self._keys.append(None if isinstance(container, dict) else 0)
         self._state = state
         return at + 1
 
@@ -523,8 +571,9 @@ class PartialJsonParser:
         container = self._containers[-1]
         if isinstance(container, list):
             container.append(value)
+            self._keys[-1] = len(container)
         else:
-            container[cast("str", self._keys[-1])] = value
+            container[self._keys[-1]] = value
             self._keys[-1] = None
         self._state = _COMMA_OR_END
 
@@ -535,23 +584,30 @@ class PartialJsonParser:
     def _show(self) -> object:
         shown: object = _MISSING
         if self._state == _IN_STRING:
-            # Keep the joined string, so that the next reading need not join all pieces again.
-            shown = "".join(self._pieces)
-            self._pieces = [shown]
-        for container, key in zip(reversed(self._containers), reversed(self._keys)):
+            # CPython extends a string in its place if nothing else refers to it: if nobody keeps the last reading.
+            text, self._open_text = self._open_text, ""
+            text += "".join(self._pieces)
+            self._count += len(self._pieces)
+            self._pieces.clear()
+            self._open_text = shown = text
+        for depth in range(len(self._containers) - 1, -1, -1):
+            container = self._containers[depth]
+            # The open member is put in for the copy: `[*container, shown]` would copy all members twice. A dict keeps its
+            # place, because a dict with gaps is copied more slowly.
             if isinstance(container, list):
                 if shown is _MISSING:
                     shown = FrozenList(container)
                 else:
-                    container.append(
-                        shown
-                    )  # removed below: `[*container, shown]` would copy all members twice
+                    container.append(shown)
                     shown = FrozenList(container)
                     container.pop()
             elif shown is _MISSING:
                 shown = FrozenDict(container)
             else:
-                shown = FrozenDict({**container, cast("str", key): shown})
+                key = self._keys[depth]
+                container[key] = shown
+                shown = FrozenDict(container)
+                container[key] = None
         return self._root if shown is _MISSING else shown
 
     def _wanted(self) -> str:
@@ -586,10 +642,6 @@ class PartialJsonParser:
 def _skip_space(text: str, at: int) -> int:
     found = _not_space(text, at)
     return found.start() if found else len(text)
-
-
-def _is_index(step: str | int, index: int) -> bool:
-    return step == index and not isinstance(step, bool)
 
 
 def _has(value: object, path: Sequence[str | int]) -> bool:

@@ -35,13 +35,11 @@ class Pings:
 
 def is_ping(value: Any) -> bool:
     kind: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
+    field = PIECE_FIELDS.get(kind)
+    if field is not None:
+        return not getattr(value, field)
     if kind in EVENT_TYPES:
-        if isinstance(value, ProviderEvent):
-            return value.name in _PINGS
-        if kind is Custom:
-            return True
-        field = PIECE_FIELDS.get(kind)
-        return field is not None and not getattr(value, field)
+        return kind is Custom or (isinstance(value, ProviderEvent) and value.name in _PINGS)
     if isinstance(value, (bytes, bytearray)):
         return all(not line.strip() or line.startswith(b":") for line in value.splitlines())
     if isinstance(value, Mapping):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from support.cost import lines_run
 
 from rxdelta.core._frozen import FrozenDict, FrozenList
 from rxdelta.core._partial_json_parser import PartialJsonParser
@@ -702,11 +703,51 @@ def test_no_character_is_read_again_but_for_a_bounded_tail(
     assert scanned <= len(text) + longest_tail * len(fragments)
 
 
-def test_reading_an_open_string_leaves_it_in_one_piece() -> None:
-    reader = fed('{"text": "' + "word " * 100, [3])
-    assert len(reader._pieces) > 100
-    assert reader.value == {"text": "word " * 100}
-    assert len(reader._pieces) == 1
+@pytest.mark.parametrize(
+    "text", ['{"text": "' + "word " * 2000, '[{"a": "x\\n", "b": [1, true]}, "' + "word " * 2000]
+)
+def test_to_read_an_open_string_at_every_fragment_costs_no_more_when_it_is_long(text: str) -> None:
+    def read(size: int) -> None:
+        reader = PartialJsonParser()
+        for fragment in cut(text[:size], [3]):
+            reader.feed(fragment)
+            _ = reader.value
+        assert not reader._pieces  # joined once, not at every reading
+
+    assert lines_run(lambda: read(10_000)) <= 2.2 * lines_run(lambda: read(5_000))
+
+
+@steady
+@given(documents() | soup | damaged_documents(), sizes)
+@example('"a\ud83d', [1])
+@example('{"a":"x","a":"x"}', [9])
+def test_a_value_that_changes_is_counted(text: str, lengths: list[int]) -> None:
+    reader, before = PartialJsonParser(), ("null", False)
+    count = reader._changes
+    for fragment in cut(text, lengths):
+        reader.feed(fragment)
+        now = (written(reader.value), reader.started)
+        if reader._before_repeat is None:
+            assert (reader._changes != count) == (now != before)
+        else:  # then a change may lead back
+            assert reader._changes != count or now == before
+        before, count = now, reader._changes
+
+
+@steady
+@given(documents() | soup, sizes)
+def test_the_path_of_what_is_open_is_that_of_all_that_is_not_final(text: str, lengths: list[int]) -> None:
+    reader = PartialJsonParser()
+    for fragment in cut(text, lengths):
+        reader.feed(fragment)
+        opened = reader._open_path()
+        assert (opened is None) == reader.is_final()
+        if reader._before_repeat is None:
+            for path in paths(reader.value):
+                assert (
+                    reader.is_final(path) == (opened is None or opened[: len(path)] != path)
+                    or not reader.started
+                )
 
 
 def test_a_reader_can_be_read_by_a_person() -> None:

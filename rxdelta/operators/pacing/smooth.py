@@ -11,7 +11,7 @@ from rxdelta.core import Event, InvalidValueError, check_seconds
 from rxdelta.core.events import ReasoningDelta, TextDelta, reasoning_delta, text_delta
 from rxdelta.operators.pacing.cutting import Chunking, Cutter, Rule, rule_of
 from rxdelta.operators.pacing.paced import Paced
-from rxdelta.runtime import ABOUT_NOW, lift, operator_maker
+from rxdelta.runtime import ABOUT_NOW, lift, operator_maker, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,14 +116,6 @@ class _TextRun:
         self.run_id = delta.run_id
         self.text = text
 
-    def continues(self, delta: TextDelta | ReasoningDelta) -> bool:
-        return (
-            self.kind is type(delta)
-            and self.index == delta.index
-            and self.choice == delta.choice
-            and self.run_id == delta.run_id
-        )
-
     def delta(self, text: str) -> Event:
         make = text_delta if self.kind is TextDelta else reasoning_delta
         return make(self.index, text, self.choice, run_id=self.run_id)
@@ -155,6 +147,7 @@ class _Smoothing(Paced[Event]):
         time: abc.SchedulerBase,
     ) -> None:
         super().__init__(sink, time)
+        self._now = seconds(time)
         self._rule = rule
         self._longest = longest
         self._interval = interval
@@ -179,8 +172,10 @@ class _Smoothing(Paced[Event]):
         with self._lock:
             if self._end is not None:
                 return
-            if isinstance(event, (TextDelta, ReasoningDelta)):
-                self._add_text(event, event.text if isinstance(event, TextDelta) else event.reasoning)
+            if isinstance(event, TextDelta):
+                self._add_text(event, event.text)
+            elif isinstance(event, ReasoningDelta):
+                self._add_text(event, event.reasoning)
             else:
                 wrong = self._refuse(event)
                 if wrong is None:
@@ -188,6 +183,8 @@ class _Smoothing(Paced[Event]):
                     self._work_pending = True
                 else:
                     self._fail(wrong)
+            if not self._work_pending:
+                return  # it is text for a later turn
         self._emit()
 
     def on_error(self, error: Exception) -> None:
@@ -207,7 +204,13 @@ class _Smoothing(Paced[Event]):
         if not text:
             return
         last = self._queue[-1] if self._queue else None
-        if not isinstance(last, _TextRun) or not last.continues(delta):
+        if (
+            type(last) is not _TextRun
+            or last.kind is not type(delta)
+            or last.index != delta.index
+            or last.choice != delta.choice
+            or last.run_id != delta.run_id
+        ):
             last = _TextRun(delta, Cutter(self._rule, self._longest))
             self._queue.append(last)
         last.text.feed(text)
@@ -340,6 +343,3 @@ class _Smoothing(Paced[Event]):
         if times and min(times) != self._timer_due and not self._sink.closed:
             self._timer_due = min(times)
             self._start_timer(max(0.0, self._timer_due - now))
-
-    def _now(self) -> float:
-        return self._time.to_seconds(self._time.now)

@@ -91,12 +91,11 @@ class _Items(Projection[Any]):
         return self._call_id is None and self._text.keeps(block)
 
     def grown(self, fold: BlockFold, piece: str) -> Iterator[Any]:
-        growth: Growth | None
         if self._call_id is None:
-            growth = self._text.grown(fold, piece)
-        else:
-            growth = ("more", piece) if fold is self._call and self._is_wanted(call_of(fold)) else None
-        return self._items(() if growth is None else (growth,))
+            piece = self._text.grown(fold, piece)
+        elif fold is not self._call or not self._is_wanted(call_of(fold)):
+            piece = ""
+        return self._items((("more", piece),) if piece else ())
 
     def changed(self, changes: Sequence[Change], event: Event) -> Iterator[Any]:
         if self._call_id is None:

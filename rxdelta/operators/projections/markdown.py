@@ -17,16 +17,15 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import Any
 
 import attrs
 
-from rxdelta.core import GrowingText, clean_text, extend, join_when_read, read_text
+from rxdelta.core import GrowingText, clean_text, extend, fast_constructor, join_when_read, read_text
 
 __all__ = ["MarkdownSplitter", "StableMarkdown"]
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class StableMarkdown:
     """The markdown so far: blocks that won't change any more, and the rest.
 
@@ -48,6 +47,12 @@ class StableMarkdown:
 
 
 join_when_read(StableMarkdown, "tail")
+
+
+@fast_constructor(StableMarkdown)
+def _stable_markdown(sealed: tuple[str, ...], tail: GrowingText) -> StableMarkdown:
+    """The markdown, made without checks. The tail becomes a string when it is read."""
+    raise NotImplementedError
 
 
 class MarkdownSplitter:
@@ -83,12 +88,19 @@ class MarkdownSplitter:
 
     def feed(self, piece: str) -> StableMarkdown:
         """Append a piece, in which half a surrogate pair becomes U+FFFD, and return the value."""
-        piece = clean_text(piece)
+        if not piece.isascii():
+            piece = clean_text(piece)
         if piece:
-            self._scan(piece)
+            if "\n" in piece or "\r" in piece or self._return:
+                self._scan(piece)
+            else:
+                self._line.append(piece)
             self._tail = extend(self._tail, piece)
             self._length += len(piece)
-            self._seal()
+            if self._cuts:
+                self._seal()
+            else:
+                self.value = _stable_markdown(self.value.sealed, self._tail)
         return self.value
 
     def finish(self) -> StableMarkdown:
@@ -127,16 +139,13 @@ class MarkdownSplitter:
 
     def _seal(self) -> None:
         """Move the finished blocks from the tail to the sealed ones."""
-        sealed = self.value.sealed
-        if self._cuts:
-            text, cut = read_text(self._tail), self._cuts[-1]
-            sealed += tuple(text[start:end] for start, end in pairwise((0, *self._cuts)))
-            self._tail = text[cut:]
-            self._length -= cut
-            self._line_at -= cut
-            self._cuts.clear()
-        tail: Any = self._tail  # a growing text, which becomes a string when it is read
-        self.value = StableMarkdown(sealed, tail)
+        text, cut = read_text(self._tail), self._cuts[-1]
+        sealed = tuple(text[start:end] for start, end in pairwise((0, *self._cuts)))
+        self._tail = text[cut:]
+        self._length -= cut
+        self._line_at -= cut
+        self._cuts.clear()
+        self.value = _stable_markdown(self.value.sealed + sealed, self._tail)
 
 
 _LINE_END = re.compile(r"\r\n?|\n")

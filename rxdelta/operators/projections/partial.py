@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import attrs
 
-from rxdelta.core import FrozenDict, InvalidJson, Limits, PartialJsonParser, ToolCall
+from rxdelta.core import FrozenDict, InvalidJson, Limits, PartialJsonParser, ToolCall, fast_constructor
 from rxdelta.operators.projections.into import is_array, is_object
 from rxdelta.operators.projections.json_search import JsonSearch
 from rxdelta.operators.projections.unfenced import Unfenced
@@ -23,7 +23,7 @@ __all__ = ["PartialValue", "PartialReading"]
 T = TypeVar("T")
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(weakref_slot=False, repr=False)
 class PartialValue(Generic[T]):
     """A JSON document so far.
 
@@ -89,6 +89,20 @@ class PartialValue(Generic[T]):
         return f"<PartialValue{of} {shown}{last_value}{wrong}>"
 
 
+@fast_constructor(cast("type[PartialValue[Any]]", PartialValue))
+def _partial_value(
+    value: Any,
+    call_id: str | None,
+    name: str | None,
+    complete: bool,
+    error: str | None,
+    json: Any,
+    open: tuple[str | int, ...] | None,
+) -> PartialValue[Any]:
+    """A value, made without checks."""
+    raise NotImplementedError
+
+
 replaceable(PartialValue, lambda partial: (partial.call_id,), lambda partial: partial.complete)
 
 
@@ -101,6 +115,9 @@ class PartialReading(Generic[T]):
         is_text: Whether the document is the reply's text, which may have a markdown fence around it, and not the
             arguments of a call.
         find: Whether to search the text for the document.
+
+    Attributes:
+        call_id, name: The call whose arguments are read.
     """
 
     def __init__(
@@ -110,7 +127,11 @@ class PartialReading(Generic[T]):
         self._depth = limits.json_depth
         self._is_text = is_text
         self._find = find
-        self._last: PartialValue[T] | None = None
+        # Of the last value: whether it is closed, its error, and the version of its JSON. The JSON itself isn't kept without
+        # need, so that an open string can grow in its place.
+        self._last: tuple[bool, str | None, object] | None = None
+        self.call_id: str | None = None
+        self.name: str | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -125,40 +146,50 @@ class PartialReading(Generic[T]):
         how, text = growth
         if how != "more":
             self._begin()
+        self.more(text)
+
+    def more(self, text: str) -> None:
+        """Read more text."""
+        if not self._is_text:
+            self._reader.feed(text)
+            return
         self._has_text = self._has_text or bool(text)
         if self._search is not None:
             self._search.feed(text)
             self._reader = self._search.shown
-        elif self._is_text:
+        else:
             for piece in self._unfenced.pieces(text, self._is_whole):
                 self._reader.feed(piece)
-        else:
-            self._reader.feed(text)
 
     def _is_whole(self) -> bool:
         return self._reader.complete
 
-    def changed_value(
-        self, call: ToolCall | None = None, *, error: str | None = None
-    ) -> PartialValue[T] | None:
+    def changed_value(self, error: str | None = None) -> PartialValue[T] | None:
         """Return the value so far, or `None` if it is unchanged since the last call."""
         reader, last = self._reader, self._last
-        value, error = reader.value, (self._search or reader).error or error
+        path = reader._open_path()
+        state = (path is None, (self._search or reader).error or error, self._version())
         if last is None:  # arguments that are null so far are none
-            changed = error is not None or (reader.started and (self._is_text or value is not None))
-        else:
-            unchanged = (last._open is None) == reader.is_final() and last.error == error
-            changed = self._is_new or not unchanged or last._json != value
-        if not changed:
-            return None
+            if state[1] is None and not (reader.started and (self._is_text or reader.value is not None)):
+                return None
+        elif not self._is_new:
+            if reader._before_repeat is not None and self._search is None and type(last[2]) is int:
+                last = (last[0], last[1], reader._before_repeat)
+            if last == state:
+                return None
         self._is_new = False
-        return self._show(value, call, error=error, open=_open_path(reader, value))
+        return self._show(state, reader.value, open=path)
+
+    def _version(self) -> object:
+        """What changes with the JSON: a count, or the JSON itself if an older one may come back."""
+        reader = self._reader
+        return reader._changes if self._search is None and reader._before_repeat is None else reader.value
 
     def last_value(self, call: ToolCall) -> PartialValue[T] | None:
         """Return the last value of a call that has ended."""
         if call.type != "tool_call":
-            return self.changed_value(call, error=call.error)
-        return self._complete(call.arguments, call)
+            return self.changed_value(call.error)
+        return self._complete(call.arguments)
 
     def last_value_of_text(self, cut: str | None = None) -> PartialValue[T] | None:
         """Return the last value of a text that has ended.
@@ -172,55 +203,35 @@ class PartialReading(Generic[T]):
             self._reader.feed(self._unfenced.rest())
         document = self._search or self._reader
         if cut is not None and not document.complete:
-            return self.changed_value(error=cut)
+            return self.changed_value(cut)
         try:
             value = document.close()
         except InvalidJson as error:
-            return self.changed_value(error=error.reason)
-        return self._complete(value, None)
+            return self.changed_value(error.reason)
+        return self._complete(value)
 
-    def _complete(self, document: Any, call: ToolCall | None) -> PartialValue[T]:
-        if self._into is None:
-            return self._show(document, call, complete=True)
-        try:
-            made = self._into.whole(document)
-        except Exception as error:  # raised by the user's class
-            return self._show(document, call, error=f"not a {self._into.name}: {error}")
-        return self._show(document, call, made=made, complete=True)
+    def _complete(self, document: Any) -> PartialValue[T]:
+        error, made = None, None
+        if self._into is not None:
+            try:
+                made = self._into.whole(document)
+            except Exception as refused:  # raised by the user's class
+                error = f"not a {self._into.name}: {refused}"
+        state = (True, error, self._version())
+        return self._show(state, document, made=made, complete=error is None)
 
     def _show(
         self,
+        state: tuple[bool, str | None, object],
         document: Any,
-        call: ToolCall | None,
         *,
         made: T | None = None,
         complete: bool = False,
-        error: str | None = None,
         open: tuple[str | int, ...] | None = None,
     ) -> PartialValue[T]:
+        self._last = state
         value = document if self._into is None else made
-        call_id, name = (None, None) if call is None else (call.call_id, call.name)
-        self._last = PartialValue(value, call_id, name, complete, error, json=document, open=open)
-        return self._last
-
-
-def _open_path(reader: PartialJsonParser, value: Any) -> tuple[str | int, ...] | None:
-    """The path to the open value. Only the last member can be open, and of its members the last, and so on."""
-    if reader.is_final():
-        return None
-    path: list[str | int] = []
-    while value and (is_object(value) or is_array(value)):
-        step: Any = next(reversed(value)) if is_object(value) else len(value) - 1
-        path.append(step)
-        value = value[step]
-    opened, most = 0, len(path)  # bisect: the values are open up to some step, then closed
-    while opened < most:
-        middle = (opened + most + 1) // 2
-        if reader.is_final(path[:middle]):
-            most = middle - 1
-        else:
-            opened = middle
-    return tuple(path[:opened])
+        return _partial_value(value, self.call_id, self.name, complete, state[1], document, open)
 
 
 def _has_path(value: object, path: Sequence[str | int]) -> bool:

@@ -98,11 +98,11 @@ class _Arguments(Projection[PartialValue[T]]):
         self._readings: dict[BlockFold, PartialReading[T]] = {}  # of the open calls
 
     def grown(self, fold: BlockFold, piece: str) -> Sequence[PartialValue[T]]:
-        reading, call = self._readings.get(fold), call_of(fold)
-        if reading is None or call is None:
+        reading = self._readings.get(fold)
+        if reading is None:
             return ()
-        reading.take(("more", piece))
-        partial = reading.changed_value(call)
+        reading.more(piece)
+        partial = reading.changed_value()
         return () if partial is None else (partial,)
 
     def changed(self, changes: Sequence[Change], event: Event) -> Iterator[PartialValue[T]]:
@@ -115,12 +115,13 @@ class _Arguments(Projection[PartialValue[T]]):
                 continue
             is_new = reading is None
             reading = reading or PartialReading(self._into, self.walk.limits)
+            reading.call_id, reading.name = call.call_id, call.name
             if call.status != "complete":
                 reading.take(
                     ("begun", argument_text(call)) if is_new else argument_growth(call, change, event)
                 )
             if call.open:
                 self._readings[fold] = reading
-            partial = reading.changed_value(call) if call.open else reading.last_value(call)
+            partial = reading.changed_value() if call.open else reading.last_value(call)
             if partial is not None:
                 yield partial

@@ -113,10 +113,10 @@ class _Document(Projection[PartialValue[T]]):
         return self._text.keeps(block)
 
     def grown(self, fold: BlockFold, piece: str) -> Sequence[PartialValue[T]]:
-        growth = self._text.grown(fold, piece)
-        if growth is None:
+        text = self._text.grown(fold, piece)
+        if not text:
             return ()
-        self._reading.take(growth)
+        self._reading.more(text)
         partial = self._reading.changed_value()
         return () if partial is None else (partial,)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
-from rxdelta.core import PIECE_FIELDS, Walk, wrong_value
+from rxdelta.core import PIECE_FIELDS, Tail, Walk, wrong_value
 from rxdelta.core.events import EVENT_TYPES
 from rxdelta.runtime import all_events, lift_machine
 
@@ -55,13 +55,14 @@ class Projection(Generic[T]):
         self._delta = delta
         self._field = "" if delta is None else PIECE_FIELDS[delta]
         self._blocks, self._choice = walk.blocks, walk.choice
+        self._tail = Tail(walk.grow, self.lane)  # a block's own text is needed when something else changes
         self.begin()
 
     def begin(self) -> None:
         """Set the state for a new message, or for another attempt at it."""
 
     def grown(self, _: BlockFold, __: str, /) -> Iterable[T]:
-        """Return the values for a block that has got one more piece; by default none."""
+        """Return the values for a block that gets one more piece, which the block may lack still; by default none."""
         return ()
 
     def changed(self, changes: Sequence[Change], event: Event, /) -> Iterable[T]:
@@ -72,10 +73,23 @@ class Projection(Generic[T]):
         """Whether the projection needs a block after the block's end. By default it needs none, and holds none."""
         return False
 
+    def lane(self, _: Any, /) -> Walk | None:
+        """The walk, if this delta's block may lack the next pieces while `grown` gets them."""
+        return self.walk
+
     def step(self, event: Event) -> Iterable[T]:
-        given: Any = event  # type checkers don't narrow by a type in a variable
+        if self._tail.take(event):
+            given: Any = event  # type checkers don't narrow by a type in a variable
+            piece = getattr(given, self._field)
+            return self.grown(self._blocks[given.index], piece) if piece else ()
+        return self.step_alone(event)
+
+    def step_alone(self, event: Event) -> Iterable[T]:
+        """The step of an event that isn't one more piece of the newest block."""
+        given: Any = event
         kind: type = type(event)
         if kind is self._delta:
+            self._tail.follow(event)
             fold = self._blocks.get(given.index)  # as in `Walk.grow`, which would cost more
             if given.run_id != self.walk.run_id:
                 self.walk.grow(given)  # which refuses another run
@@ -87,9 +101,10 @@ class Projection(Generic[T]):
             fold.grow(piece)
             return self.grown(fold, piece)
         if kind in PIECE_FIELDS:
-            return ()
+            return ()  # the tail must not follow it, or it would take the next one
         if kind not in EVENT_TYPES:
             raise wrong_value(self._name, event)
+        self._tail.follow(event)
         changes = self.walk.step(event)
         if not changes:
             return ()

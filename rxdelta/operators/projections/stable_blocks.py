@@ -74,6 +74,9 @@ class _Blocks(Projection[StableMarkdown]):
         return self._prose.owns(block)
 
     def grown(self, fold: BlockFold, piece: str) -> Sequence[StableMarkdown]:
+        if fold is self._current and piece.isascii() and not self._prose.halves:  # as below, with fewer calls
+            self._shown = self._splitter.feed(piece)
+            return (self._shown,)
         self._write(fold, self._prose.grown(fold, piece))
         return self._news()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from rxdelta.core import Tail, check_word
+from rxdelta.core import check_word
 from rxdelta.core.events import ReasoningDelta, TextDelta
 from rxdelta.operators.projections.projection import Projection, project
 from rxdelta.operators.projections.prose import Prose
@@ -57,13 +57,12 @@ class _Pieces(Projection[str]):
 
     def __init__(self, name: str, walk: Walk, type: Literal["text", "reasoning"]) -> None:
         self._type: Literal["text", "reasoning"] = type
-        self._tail = Tail(walk.grow, self._lane)  # the block's own text is needed when the block ends
         super().__init__(name, walk, TextDelta if type == "text" else ReasoningDelta)
 
     def begin(self) -> None:
         self._prose = Prose(self._type)
 
-    def _lane(self, delta: Any) -> Walk | None:
+    def lane(self, delta: Any) -> Walk | None:
         fold = self._blocks.get(delta.index)
         return self.walk if fold is not None and self._prose.owns(fold.block) else None
 
@@ -74,8 +73,7 @@ class _Pieces(Projection[str]):
             if piece.isascii() and not self._prose.halves:  # as in `Prose.grown`, which would cost a call
                 return (piece,) if piece else ()
             return self.grown(self._blocks[given.index], piece) if piece else ()
-        self._tail.follow(event)
-        return super().step(event)
+        return self.step_alone(event)
 
     def grown(self, fold: BlockFold, piece: str) -> Sequence[str]:
         piece = self._prose.grown(fold, piece)

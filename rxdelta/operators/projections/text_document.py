@@ -31,10 +31,10 @@ class TextDocument:
         """Whether the document needs a block after its end: any, since a second finish may make a text of it."""
         return True
 
-    def grown(self, fold: BlockFold, piece: str) -> Growth | None:
-        """Return more text of the document, if the block is being read."""
+    def grown(self, fold: BlockFold, piece: str) -> str:
+        """Return more text of the document, which is empty if the block isn't being read."""
         piece = self._prose.grown(fold, piece)
-        return ("more", piece) if piece and fold is self._last() else None
+        return piece if fold is self._last() else ""
 
     def changed(self, changes: Iterable[Change]) -> Iterator[Growth]:
         """Return more text of the document, or the beginning of a new one."""

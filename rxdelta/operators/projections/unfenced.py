@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["Unfenced"]
 
@@ -18,10 +18,10 @@ class Unfenced:
     """
 
     def __init__(self) -> None:
-        self._read: Callable[[str, Callable[[], bool]], Iterator[str]] = self._read_start
+        self._read: Callable[[str, Callable[[], bool]], Iterable[str]] = self._read_start
         self._ticks = ""
 
-    def pieces(self, text: str, is_whole: Callable[[], bool]) -> Iterator[str]:
+    def pieces(self, text: str, is_whole: Callable[[], bool]) -> Iterable[str]:
         """Split the text into pieces. Each must be parsed before the next is requested.
 
         Args:
@@ -67,8 +67,8 @@ class Unfenced:
             at = tick + 1
         yield text[at:]
 
-    def _read_plain(self, text: str, _: Callable[[], bool]) -> Iterator[str]:
-        yield text
+    def _read_plain(self, text: str, _: Callable[[], bool]) -> Iterable[str]:
+        return (text,)
 
-    def _read_nothing(self, _: str, __: Callable[[], bool]) -> Iterator[str]:
-        yield from ()
+    def _read_nothing(self, _: str, __: Callable[[], bool]) -> Iterable[str]:
+        return ()

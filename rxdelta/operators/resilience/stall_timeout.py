@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from rxdelta.core import InvalidValueError, Snapshot, StallTimeoutError, check_seconds
-from rxdelta.runtime import ABOUT_NOW, Pings, create, keeps_newest, operator_maker
+from rxdelta.runtime import ABOUT_NOW, Pings, create, keeps_newest, operator_maker, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
 
     from reactivex import Observable, abc
 
@@ -117,12 +115,12 @@ class _Watch(Generic[T]):
         *,
         is_held: bool,
     ) -> None:
-        self._sink = sink
+        self._sink, self._emit = sink, sink.on_next
         self._limits = limits
         self._is_ping = is_ping
-        self._time = time
+        self._now = seconds(time)
         self._is_held = is_held  # values wait in front of us for an idle reader
-        self._subscribed_at = self._last_sign = self._blocked_since = time.now
+        self._subscribed_at = self._last_sign = self._blocked_since = self._now()
         self._has_sign = False  # of life
         self._timers_run = False  # timers start when the source has been subscribed
         self._snapshot: Snapshot | None = None
@@ -140,16 +138,19 @@ class _Watch(Generic[T]):
         if isinstance(value, Snapshot):
             self._snapshot = value
         if self._is_ping(value):
-            self._sink.on_next(value)
-            return
-        first, self._has_sign = not self._has_sign, True
-        self._sink.on_next(value)
-        self._last_sign = self._time.now
-        if first and self._timers_run and not self._sink.closed:
-            self._start_silence_timer()
+            self._emit(value)
+        elif self._has_sign:
+            self._emit(value)
+            self._last_sign = self._now()
+        else:
+            self._has_sign = True
+            self._emit(value)
+            self._last_sign = self._now()
+            if self._timers_run and not self._sink.closed:
+                self._start_silence_timer()
 
     def _backpressure_changed(self) -> None:
-        now = self._time.now
+        now = self._now()
         if self._has_room():
             self._subscribed_at += now - self._blocked_since
             self._last_sign = now
@@ -171,37 +172,36 @@ class _Watch(Generic[T]):
         else:
             self._start_timer(self._silence, limit, self._remaining(limit))
 
-    def _start_timer(self, timer: Timer, limit: str, seconds: float, *, checks: int = 0) -> None:
+    def _start_timer(self, timer: Timer, limit: str, wait: float, *, checks: int = 0) -> None:
         """Start a timer for a check."""
-        seconds = max(seconds, 0.0)
-        due = self._time.now + timedelta(seconds=seconds)
-        timer.start(seconds, self._check, timer, limit, due, checks, self._last_sign)
+        wait = max(wait, 0.0)
+        timer.start(wait, self._check, timer, limit, self._now() + wait, checks, self._last_sign)
 
     def _remaining(self, limit: str) -> float:
         since = self._last_sign if limit == "idle" else self._subscribed_at
-        return (self._limits[limit] or 0.0) - (self._time.now - since).total_seconds()
+        return (self._limits[limit] or 0.0) - (self._now() - since)
 
-    def _check(self, timer: Timer, limit: str, due: datetime, checks: int, last_sign: datetime) -> None:
+    def _check(self, timer: Timer, limit: str, due: float, checks: int, last_sign: float) -> None:
         if limit == "first" and self._has_sign:
             return
         if limit == "idle" and self._last_sign != last_sign:
             checks = 0  # something has come since the last check, however many there were before it
-        seconds = self._limits[limit] or 0.0
-        late = (self._time.now - due).total_seconds()
+        wait = self._limits[limit] or 0.0
+        late = self._now() - due
         if not self._has_room() or (limit != "total" and self._may_be_held()):
-            self._start_timer(timer, limit, seconds)
-        elif self._remaining(limit) > 0:
-            self._start_timer(timer, limit, self._remaining(limit))
+            self._start_timer(timer, limit, wait)
+        elif (remaining := self._remaining(limit)) > ABOUT_NOW:
+            self._start_timer(timer, limit, remaining)
         elif (
             self._sink.session is not None
             and checks < _MAX_CHECKS
             and late > (_MOMENT if checks else ABOUT_NOW)
         ):
             # A reader has blocked the loop, so data that arrived meanwhile may still be unread.
-            self._start_timer(timer, limit, max(_MOMENT, min(late, seconds)), checks=checks + 1)
+            self._start_timer(timer, limit, max(_MOMENT, min(late, wait)), checks=checks + 1)
         else:
-            message = _MESSAGES[limit].format(seconds)
-            raise StallTimeoutError(message, limit=limit, seconds=seconds, snapshot=self._snapshot)
+            message = _MESSAGES[limit].format(wait)
+            raise StallTimeoutError(message, limit=limit, seconds=wait, snapshot=self._snapshot)
 
 
 _MESSAGES = {

@@ -338,6 +338,21 @@ def test_what_is_closed_is_final_and_what_is_open_or_absent_is_not() -> None:
     assert not any(final_paths(one, *not_yet, *nowhere))
 
 
+def test_a_repeated_key_is_open_until_its_new_value_is_closed_and_the_same_value_is_no_change() -> None:
+    got = partials(
+        start(), args('{"at": "sea", "n": 1'), args(', "at": "sea", "n": '), args("1, "), args('"at": "s')
+    )
+    assert [(one.value, one.is_final("at")) for one in got] == [
+        ({"at": "sea"}, True),
+        ({"at": "sea", "n": 1}, True),
+        ({"at": "s", "n": 1}, False),
+    ]
+    doubled = partials(
+        start(), args('{"at": "sea'), args('ing", "at": "sea'), args('", "at": {'), args("}, ")
+    )
+    assert [one.value for one in doubled] == [{"at": "sea"}, {"at": {}}]
+
+
 def test_a_partial_that_was_kept_does_not_learn_what_came_later() -> None:
     first, second, *_, last = partials(
         start(), args('{"a": "x'), args('y", "b'), args('": [1, 2'), args("]}"), FINISH

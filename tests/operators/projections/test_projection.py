@@ -449,3 +449,16 @@ def test_of_a_recorded_stream_they_are_what_its_snapshots_say(wire_format: str, 
     for call in snapshot.tool_calls:
         if not call.open:
             assert (last[call.call_id].value, last[call.call_id].complete) == (call.arguments, True)
+
+
+def test_deltas_of_another_kind_are_no_pieces_of_a_projection() -> None:
+    reasoning = [ev.BlockStart(1, {"type": "reasoning"}), *(ev.ReasoningDelta(1, piece) for piece in "abcd")]
+    said = [ev.BlockStart(0, {"type": "text"}), *(ev.TextDelta(0, piece) for piece in "abcd")]
+    events = [*said, *reasoning, *said[1:], *reasoning[1:], ev.MessageFinish("stop")]
+    texts = (
+        rx.from_iterable(events)
+        .pipe(rd.stable_blocks(), ops.map(lambda shown: shown.text), ops.to_list())
+        .run()
+    )
+    assert texts[-2:] == ["abcdabcd", "abcdabcd"]
+    assert len(texts) == 9

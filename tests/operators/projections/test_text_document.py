@@ -45,8 +45,7 @@ class _Text(Projection[str]):
         return self.document.keeps(block)
 
     def grown(self, fold: rd.core.BlockFold, piece: str) -> Any:
-        growth = self.document.grown(fold, piece)
-        return self._read([growth] if growth else [])
+        return self._read([("more", self.document.grown(fold, piece))])
 
     def changed(self, changes: Any, _: Any) -> Any:
         return self._read(self.document.changed(changes))
