@@ -1,29 +1,29 @@
-"""What a relay costs an event, beside the bare source: to publish, and for each reader that follows or comes late.
+"""What a relay in a process's memory costs an event, beside the bare source: to publish, and for each reader.
 
-Run with `python benchmarks/relay.py [events]`. The source emits a hundred events a turn of the loop.
+The source emits a hundred events a turn of the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
+from harness import Table
 from reactivex import Observable
 
 import rxdelta as rd
 from rxdelta.relay import Relay
 
 ev = rd.events
-BURST = 100
+N, BURST = 10_000, 100
 
 
-def source(count: int) -> Observable[rd.Event]:
+def source() -> Observable[rd.Event]:
     async def events() -> AsyncIterator[rd.Event]:
         yield ev.MessageStart("m1")
         yield ev.BlockStart(0, {"type": "text"})
-        for number in range(count):
+        for number in range(N):
             if number % BURST == 0:
                 await asyncio.sleep(0)
             yield ev.TextDelta(0, "some word ")
@@ -31,41 +31,40 @@ def source(count: int) -> Observable[rd.Event]:
     return rd.from_async_iterable(events)
 
 
-async def bare(count: int) -> float:
+async def bare() -> float:
     start = time.process_time()
-    await rd.last_value(source(count))
-    return time.process_time() - start
+    await rd.last_value(source())
+    return (time.process_time() - start) / N
 
 
-async def followed(count: int, readers: int) -> float:
+async def followed(readers: int) -> float:
     async with Relay.open() as relay:
         start = time.process_time()
         following = [rd.last_value(relay.watch("chat")) for _ in range(readers)]
-        await asyncio.gather(rd.last_value(source(count).pipe(relay.publish("chat"))), *following)
-        return time.process_time() - start
+        await asyncio.gather(rd.last_value(source().pipe(relay.publish("chat"))), *following)
+        return (time.process_time() - start) / N
 
 
-async def late(count: int) -> float:
+async def late() -> float:
     async with Relay.open() as relay:
-        await rd.last_value(source(count).pipe(relay.publish("chat")))
+        await rd.last_value(source().pipe(relay.publish("chat")))
         start = time.process_time()
         await rd.last_value(relay.watch("chat"))
-        return time.process_time() - start
+        return (time.process_time() - start) / N
 
 
-def main(count: int) -> None:
-    def best(run: Callable[..., Coroutine[None, None, float]], *arguments: int) -> float:
-        return min(asyncio.run(run(count, *arguments)) for _ in range(5)) / count * 1e6
-
-    alone, published = best(bare), best(followed, 0)
-    one, ten = best(followed, 1), best(followed, 10)
-    print("µs an event")
-    print(f"the bare source      {alone:6.2f}")
-    print(f"published            {published:6.2f}  (+{published - alone:.2f})")
-    print(f"a reader that follows        +{one - published:.2f}")
-    print(f"each of ten readers          +{(ten - published) / 10:.2f}")
-    print(f"a reader that is late {best(late):5.2f}")
+BARE = "the bare source, read by `last_value`"
+CASES: dict[str, Callable[[], Coroutine[None, None, float]]] = {
+    BARE: bare,
+    "published": lambda: followed(0),
+    "published, with a reader that follows": lambda: followed(1),
+    "published, with ten readers that follow": lambda: followed(10),
+    "a reader that comes late, which gets the deltas joined": late,
+}
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20_000)
+def tables() -> Iterator[Table]:
+    table = Table("Through the relay", "µs an event", rounds=7)
+    for name, case in CASES.items():
+        table.row(name, lambda case=case: asyncio.run(case()), told=True)
+    yield table

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import rxdelta as rd
 
-__all__ = ["blocks_shown", "lines_run"]
+__all__ = ["blocks_shown", "lines_run", "snapshots_made"]
+
+PACKAGE = str(Path(rd.__file__).parent)
 
 
-def lines_run(act: Callable[[], Any]) -> int:
-    """How many lines of Python `act` runs through."""
+def lines_run(act: Callable[[], Any], *, ours: bool = False) -> int:
+    """How many lines of Python `act` runs through; `ours` counts only those of the package's own files."""
     count = 0
 
-    def trace(_frame: FrameType, what: str, _arg: Any) -> Any:
+    def trace(frame: FrameType, what: str, _arg: Any) -> Any:
         nonlocal count
+        if ours and what == "call" and not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
         count += what == "line"
         return trace
 
@@ -35,12 +40,21 @@ def blocks_shown(act: Callable[[], Any]) -> int:
 
     A snapshot is made by copying as many references as it has blocks, which is no line of Python.
     """
-    count = 0
+    return sum(len(snapshot.blocks) for snapshot in _returned(act))
+
+
+def snapshots_made(act: Callable[[], Any]) -> int:
+    """How many different snapshots functions return meanwhile."""
+    return len({id(snapshot) for snapshot in _returned(act)})
+
+
+def _returned(act: Callable[[], Any]) -> list[rd.Snapshot]:
+    """The snapshots that functions return meanwhile, each as often as one does."""
+    found = list[rd.Snapshot]()
 
     def profile(_frame: FrameType, what: str, returned: Any) -> None:
-        nonlocal count
         if what == "return" and isinstance(returned, rd.Snapshot):
-            count += len(returned.blocks)
+            found.append(returned)
 
     before = sys.getprofile()
     sys.setprofile(profile)
@@ -48,4 +62,4 @@ def blocks_shown(act: Callable[[], Any]) -> int:
         act()
     finally:
         sys.setprofile(before)
-    return count
+    return found
