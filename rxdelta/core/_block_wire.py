@@ -97,10 +97,10 @@ def update_block(block: Block, fields: Fields) -> Block:
 
 
 def _update_part(part: ContentPart, fields: Fields) -> ContentPart:
-    options, text, citations = dict(part.options), raw_text(part), part.citations
+    text, citations, options = raw_text(part), part.citations, dict[str, Any]()
     if part.type == "unsupported":
-        options |= {name: value for name, value in fields.items() if value is not None}
-        return remake_part(part, text, FrozenDict(options), citations, part.open)
+        options = {name: value for name, value in fields.items() if value is not None}
+        return remake_part(part, text, FrozenDict(part.options, **options), citations, part.open)
     own = _TEXT_FIELDS.get(part.type, "data")
     aliases = {own, "thinking"} if own == "reasoning" else {own, "text"} if own == "refusal" else {own}
     for name, value in fields.items():
@@ -113,7 +113,8 @@ def _update_part(part: ContentPart, fields: Fields) -> ContentPart:
             citations = tuple(Citation.from_dict(_mapping(item)) for item in items)
         else:
             options[name] = value
-    return remake_part(part, text, FrozenDict(options), citations, part.open)
+    kept = FrozenDict(part.options, **options) if options else part.options  # one copy, not two
+    return remake_part(part, text, kept, citations, part.open)
 
 
 def _update_call(call: ToolCall, fields: Fields) -> ToolCall:
