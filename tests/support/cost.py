@@ -36,10 +36,10 @@ def lines_run(act: Callable[[], Any]) -> int:
 
 
 def work_done(act: Callable[[], Any]) -> int:
-    """How many lines of the package `act` runs through, and one more for each 16 bytes that a function takes at once.
+    """How many lines of the package `act` runs through, and one more for each 8 bytes that a function takes at once.
 
     A line may copy a tuple, a dict or a text of any length, which lines don't tell: memory does. The first 256 bytes
-    are free, because counting takes some itself. 16 bytes cost about a tenth of a line. They count for more so that a
+    are free, because counting takes some itself. 8 bytes cost about a twentieth of a line. They count for more so that a
     hundred of a thing show what a thousand would cost. What C only reads isn't seen: `x in a_list`, `a == b`.
     """
     count = held = 0
@@ -49,7 +49,7 @@ def work_done(act: Callable[[], Any]) -> int:
         nonlocal count, held
         now, peak = traced()
         if peak - held > 256:
-            count += (peak - held - 256) // 16
+            count += (peak - held - 256) // 8
         held = now
         reset()
 
