@@ -606,7 +606,7 @@ def test_twice_as_much_is_at_most_so_many_times_the_work(name: str, few: int) ->
     check({**OPERATORS, **VALUES}[name], name, SHAPES, few)
 
 
-@often
+@pytest.mark.parametrize("few", [2 * FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("wire_format", rd.providers.FORMATS)
 def test_twice_as_many_chunks_are_at_most_so_many_times_the_work(wire_format: str, few: int) -> None:
     shapes = {name: partial(make, wire_format) for name, make in CHUNKS.items() if wire_format in REPLIES}
