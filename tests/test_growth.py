@@ -558,7 +558,7 @@ EXCEPTIONS: dict[str, tuple[Iterable[str], Iterable[str]]] = {
         ["metadata"], KEEP_A_REPLY,
     ),
     "a block never changes and has a dict of its fields, which has at most `Limits.members` keys": (
-        ["fields", "call fields"], OPERATORS,
+        ["fields", "call fields"], ["scan_deltas", *OPERATORS],
     ),
     "each value is a `str` or `dict` of its own that never changes": (
         ["long argument", "argument keys", "json text"], ["partial_arguments", "partial_json"],

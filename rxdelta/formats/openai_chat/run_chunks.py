@@ -43,7 +43,7 @@ class ChoiceChunks:
         self.chunks = chunks
         self.index = index
         self.speaker: RunChunks | None = None
-        self._waiting: set[RunChunks] = set()  # and the one that is sent
+        self._waiting: set[RunChunks] = set()  # also the one whose message is being sent
         self._has_role = False
         self._lengths: dict[str, int] = {}  # of the fields that have text
         self._breaks: set[str] = set()  # the fields whose next text is another message's
