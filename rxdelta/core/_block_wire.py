@@ -100,10 +100,10 @@ def update_block(block: Block, fields: Fields, cited: Sequence[Any] = ()) -> Blo
 
 
 def _update_part(part: ContentPart, fields: Fields, cited: Sequence[Any] = ()) -> ContentPart:
-    options, text, citations = dict(part.options), raw_text(part), part.citations
+    text, citations, options = raw_text(part), part.citations, dict[str, Any]()
     if part.type == "unsupported":
-        options |= {name: value for name, value in fields.items() if value is not None}
-        return remake_part(part, text, FrozenDict(options), citations, part.open)
+        options = {name: value for name, value in fields.items() if value is not None}
+        return remake_part(part, text, FrozenDict(part.options, **options), citations, part.open)
     own = _TEXT_FIELDS.get(part.type, "data")
     aliases = {own, "thinking"} if own == "reasoning" else {own, "text"} if own == "refusal" else {own}
     for name, value in fields.items():
@@ -118,7 +118,8 @@ def _update_part(part: ContentPart, fields: Fields, cited: Sequence[Any] = ()) -
             citations = (*citations[:same], *new)
         else:
             options[name] = value
-    return remake_part(part, text, FrozenDict(options), citations, part.open)
+    kept = FrozenDict(part.options, **options) if options else part.options  # one copy, not two
+    return remake_part(part, text, kept, citations, part.open)
 
 
 def _known(items: Sequence[Any], before: Sequence[Any]) -> int:

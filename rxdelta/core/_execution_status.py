@@ -19,10 +19,11 @@ _UNKNOWN = _RANKS["executing"]
 
 def merge_call_metadata(mine: FrozenDict[Any], theirs: Mapping[str, Any]) -> FrozenDict[Any]:
     """The later value wins, but an execution status never goes back. Returns `mine` if nothing changes."""
-    merged = {**mine, **theirs}
     if "execution_status" in theirs:
-        merged["execution_status"] = _later_status(mine.get("execution_status"), theirs["execution_status"])
-    return mine if merged == mine else FrozenDict(merged)
+        status = _later_status(mine.get("execution_status"), theirs["execution_status"])
+        theirs = {**theirs, "execution_status": status}
+    merged = FrozenDict(mine, **theirs)  # one copy
+    return mine if merged == mine else merged
 
 
 def _later_status(known: object, new: object) -> object:

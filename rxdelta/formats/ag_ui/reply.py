@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rxdelta.core import ToolCall, both_finish_reasons
@@ -67,7 +68,12 @@ class EncodedReply:
 
     def shown_reason(self) -> str | None:
         """Why the message ended; `None` before its end, and of a message that was stopped or cut off."""
-        return self.finish_marks()[FINISH_REASON] if self.finished else None
+        return self._shown_reason if self.finished else None
+
+    @cached_property
+    def _shown_reason(self) -> str | None:  # at the end, for each text that is open
+        reason: str | None = self.finish_marks()[FINISH_REASON]
+        return reason
 
     def finish_marks(self) -> dict[str, Any]:
         """Why the message ended, in our words and in the provider's."""

@@ -109,6 +109,8 @@ class Run:
         self.data = ApplicationData(self)
         self._used_ids = set(used_ids)
         self._owners: dict[str, str | None] = {}
+        self._freed: set[str] = set()  # ids that were used, and may be used again
+        self._numbers: dict[str, int] = {}  # below which no id is free, unless some are freed
         self._names: set[str] = set()
         self._reply_count = 0
         self._frames: list[BaseEvent] = []
@@ -156,19 +158,23 @@ class Run:
             wanted: The id, if it can be had.
             owner: The run that wants it. To the client, an id belongs for good to the run that had it first.
         """
-        found, number = wanted, 1
+        number = 1 if self._freed else self._numbers.get(wanted, 1)
+        found = wanted if number == 1 else f"{wanted}-{number}"
         while found in self._used_ids or self._owners.get(found, owner) != owner:
             number += 1
             found = f"{wanted}-{number}"
-        self._used_ids.add(found)
+        self.reserve_id(found)
         self._owners[found] = owner
+        self._numbers[wanted] = number
         return found
 
     def reserve_id(self, own_id: str) -> None:
         self._used_ids.add(own_id)
+        self._freed.discard(own_id)
 
     def free_id(self, own_id: str) -> None:
         self._used_ids.discard(own_id)
+        self._freed.add(own_id)
 
     def discard_message(self, message_id: str, **marks: Any) -> None:
         """Replace a message of any kind by an activity that shows nothing, but has these marks.

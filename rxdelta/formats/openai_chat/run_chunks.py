@@ -43,6 +43,7 @@ class ChoiceChunks:
         self.chunks = chunks
         self.index = index
         self.speaker: RunChunks | None = None
+        self._waiting: set[RunChunks] = set()  # also the one whose message is being sent
         self._has_role = False
         self._lengths: dict[str, int] = {}  # of the fields that have text
         self._breaks: set[str] = set()  # the fields whose next text is another message's
@@ -60,6 +61,7 @@ class ChoiceChunks:
         if not self._has_role:
             self._has_role = True
             self.write({"role": "assistant", "content": ""})
+        self._waiting.add(run)
         if self.speaker is None:
             self.speaker = run
             self.break_texts()
@@ -67,9 +69,11 @@ class ChoiceChunks:
     def end(self) -> None:
         """The message that was being sent has ended: send those that have waited for it."""
         self.speaker = None
-        for run in self.runs:
+        for run in sorted(self._waiting, key=lambda run: run.number):
             run.send_ended()
-            if run.is_open and self.speaker is None:
+            if not run.is_open:
+                self._waiting.discard(run)
+            elif self.speaker is None:
                 self.begin(run)
                 run.catch_up()
 
@@ -153,6 +157,7 @@ class RunChunks:
         self.reason: str | None = None
         self.interrupted: str | None = None
         self._first = first
+        self.number = 0 if first is None else len(choice.runs)  # as the runs began
         self._parent: str | None = None
         self._parts: list[Part] = []  # of the message
         self._ended: list[list[Part]] = []  # the messages that have ended and wait for another run's

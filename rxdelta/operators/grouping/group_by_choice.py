@@ -82,7 +82,7 @@ class _ByChoice(EventSplit[ChoiceStream]):
 
     def __init__(self, sink: Sink[ChoiceStream]) -> None:
         super().__init__(sink)
-        self._waiting: list[Event] = []  # events without a choice, for choices that begin later
+        self._waiting: dict[object, Event] = {}  # events without a choice, for choices that begin later
 
     @cached_property
     def _choices(self) -> dict[int, ChoiceStream]:
@@ -100,11 +100,13 @@ class _ByChoice(EventSplit[ChoiceStream]):
             self._choices[choice] = stream = ChoiceStream(self, choice)
             self._announce(stream)
             waiting = self._waiting
-            self._waiting = [one for one in waiting if _is_for_later(one)]
-            for one in waiting:
+            self._waiting = {subject: one for subject, one in waiting.items() if _is_for_later(one)}
+            for one in waiting.values():
                 stream._deliver(one)
-        elif isinstance(event, MessageStart) and stream._replay.begins_another(event):
-            self._waiting = [one for one in self._waiting if not isinstance(one, Custom)]
+        elif self._waiting and isinstance(event, MessageStart) and stream._replay.begins_another(event):
+            self._waiting = {
+                subject: one for subject, one in self._waiting.items() if not isinstance(one, Custom)
+            }
         stream._deliver(event)
 
     def _route_to_all(self, event: Event) -> None:

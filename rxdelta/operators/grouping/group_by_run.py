@@ -86,7 +86,7 @@ class _ByRun(EventSplit[RunStream]):
 
     def __init__(self, sink: Sink[RunStream]) -> None:
         super().__init__(sink)
-        self._waiting: list[Event] = []  # events for the first run
+        self._waiting: dict[object, Event] = {}  # events for the first run
 
     @cached_property
     def _runs(self) -> dict[str | None, RunStream]:
@@ -110,8 +110,8 @@ class _ByRun(EventSplit[RunStream]):
         if isinstance(first, MessageStart):
             stream.parent_run_id = first.parent_run_id  # before its subscribers look at it
         self._announce(stream)
-        waiting, self._waiting = self._waiting, []
-        for event in waiting:
+        waiting, self._waiting = self._waiting, {}
+        for event in waiting.values():
             stream._deliver(event)
         return stream
 

@@ -204,18 +204,12 @@ class EventBranch(Branch[Event]):
         self._emit(event)
 
 
-def hold(waiting: list[Event], event: Event) -> None:
+def hold(waiting: dict[object, Event], event: Event) -> None:
     """Add an event to those that wait. An event of the application's has newer data of one with its name and id."""
+    subject: object = object()
     if isinstance(event, Custom) and event.id is not None:
-        for place, held in enumerate(waiting):
-            if isinstance(held, Custom) and _subject(held) == _subject(event):
-                waiting[place] = event
-                return
-    waiting.append(event)
-
-
-def _subject(event: Custom) -> tuple[object, ...]:
-    return event.name, event.id, event.run_id, event.transient
+        subject = (event.name, event.id, event.run_id, event.transient)
+    waiting[subject] = event
 
 
 class EventSplit(Split[B]):
