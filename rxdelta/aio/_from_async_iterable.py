@@ -16,6 +16,8 @@ from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
 from rxdelta.runtime import (
     Journal,
     Session,
+    SourceObservable,
+    Taker,
     call_on,
     is_interrupt,
     journal_of,
@@ -65,9 +67,7 @@ def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observab
     """
     used = False
 
-    def subscribe(
-        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
+    def begin(observer: Taker[T], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
         nonlocal used
         loop = needed_loop("from_async_iterable", "subscribe inside a coroutine, e.g. with for_each()")
         if used and _is_one_shot(source):
@@ -83,7 +83,7 @@ def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observab
         )
         return Disposable(pump.stop)
 
-    return Observable(subscribe)
+    return SourceObservable("rd.from_async_iterable(…)", begin)
 
 
 def _is_iterable(source: object) -> bool:
@@ -111,7 +111,7 @@ class TaskPump(Generic[T]):
 
     def __init__(
         self,
-        observer: abc.ObserverBase[T],
+        observer: Taker[T],
         source: Any,
         loop: asyncio.AbstractEventLoop,
         session: Session | None,
@@ -210,20 +210,30 @@ class TaskPump(Generic[T]):
         items = aiter(iterable)
         if items is not iterable:
             self._opened.append(items)
-        count = 0
+        count, on_next = 0, self._observer.on_next
+        backpressure = None if self._session is None else self._session.backpressure
         while not self.stopped:
-            try:
-                item = await self._breakable(anext(items))
+            try:  # as `_breakable` and `_notify`, which would cost two calls for each item
+                self._awaited = awaited = anext(items)
+                item = await awaited
             except StopAsyncIteration:
+                self._awaited = None
                 self._end(self._observer.on_completed)
                 return
-            if not self._notify(self._observer.on_next, item):
+            finally:
+                self._awaited = None
+            if self.stopped:
+                return
+            try:
+                on_next(item)
+            except BaseException as error:
+                self._raised(error)
                 return
             count += 1
             if count % _YIELD_EVERY == 0:
                 await self._breakable(asyncio.sleep(0))
-            if self._session is not None and not self._session.backpressure.is_ready():
-                await self._breakable(self._session.backpressure.wait())
+            if backpressure is not None and not backpressure.is_ready():
+                await self._breakable(backpressure.wait())
 
     async def _breakable(self, awaitable: Awaitable[Any]) -> Any:
         self._awaited = awaitable
@@ -242,20 +252,22 @@ class TaskPump(Generic[T]):
             self.stopped = True
             self._notify(notify, *arguments)
 
-    def _notify(self, notify: Callable[..., object], *arguments: object) -> bool:
+    def _notify(self, notify: Callable[..., object], *arguments: object) -> None:
         """Notify the observer. If it raises, stop and report the exception, since no caller would do so."""
         try:
             notify(*arguments)
         except BaseException as error:
-            self.stopped = True
-            # Our own interruption, which an observer without `on_error` raises while the loop shuts down.
-            unheard = self.task.cancelling() and error in arguments
-            if not unheard:
-                report(error, f"an observer of {self._door} raised; its source was closed", self._session)
-            if is_interrupt(error):
-                raise
-            return False
-        return True
+            self._raised(error, *arguments)
+
+    def _raised(self, error: BaseException, *arguments: object) -> None:
+        """Stop, because the observer has raised."""
+        self.stopped = True
+        # Our own interruption, which an observer without `on_error` raises while the loop shuts down.
+        unheard = self.task.cancelling() and error in arguments
+        if not unheard:
+            report(error, f"an observer of {self._door} raised; its source was closed", self._session)
+        if is_interrupt(error):
+            raise error
 
     async def _close(self) -> None:
         while self._opened:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import copy_context
 from queue import SimpleQueue
-from threading import Lock, Thread, current_thread
+from threading import Lock, RLock, Thread, current_thread
 from typing import Any, Generic, TypeVar, cast
 
 from reactivex import Observable, abc
@@ -18,9 +18,9 @@ from reactivex.disposable import Disposable
 from rxdelta.aio import _reader_session
 from rxdelta.aio._from_async_iterable import TaskPump, closer
 from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
-from rxdelta.runtime import journal_of, running_loop, session_of
+from rxdelta.runtime import SourceObservable, Taker, journal_of, running_loop, session_of
 
-__all__ = ["from_iterable"]
+__all__ = ["Gate", "from_iterable", "pushed"]
 
 T = TypeVar("T")
 
@@ -62,11 +62,27 @@ def from_iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Observable
         >>> asyncio.run(rd.last_value(rd.from_iterable(chunks)))
         {'n': 1}
     """
+    return pushed(source, None)
+
+
+class Gate:
+    """While it is open, a source's thread calls its observer by itself, which costs no turn of the loop."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()  # held while an item is emitted
+        self.is_open = True
+
+    def close(self) -> None:
+        """Let all that is emitted from now on be emitted on the loop."""
+        with self.lock:
+            self.is_open = False
+
+
+def pushed(source: Iterable[T] | Callable[[], Iterable[T]], gate: Gate | None) -> Observable[T]:
+    """`from_iterable`, with a gate."""
     used = False
 
-    def subscribe(
-        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
+    def begin(observer: Taker[T], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
         nonlocal used
         if used and _is_iterable(source) and _is_one_shot(source):
             raise InvalidValueError(
@@ -80,13 +96,23 @@ def from_iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Observable
         if loop is None:
             return Disposable(_Pusher(observer, source).stop)
 
+        def push(item: T) -> bool:
+            """Emit an item here, if that is allowed. Otherwise the pump takes it, and the end."""
+            if gate is None:
+                return False
+            with gate.lock:
+                if not gate.is_open or pump.stopped:
+                    return False
+                observer.on_next(item)
+            return True
+
         def start() -> _OnThread[T]:
-            return _OnThread(source, loop)
+            return _OnThread(source, loop, push)
 
         pump = TaskPump(observer, start, loop, session_of(scheduler), journal_of(scheduler), "from_iterable")
         return Disposable(pump.stop)
 
-    return Observable(subscribe)
+    return SourceObservable("rd.from_iterable(…)", begin)
 
 
 def _is_iterable(source: object) -> bool:
@@ -185,8 +211,9 @@ def _shut_down(stream: Any) -> None:
 class _OnThread(Generic[T]):
     """The source as an async iterator, which requests one item at a time from the thread."""
 
-    def __init__(self, source: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, source: Any, loop: asyncio.AbstractEventLoop, push: Callable[[T], bool]) -> None:
         self._loop = loop
+        self._push = push
         self._blocking: _Blocking[T] = _Blocking(source)
         self._requests: SimpleQueue[asyncio.Future[T] | None] = SimpleQueue()
         self._ended: asyncio.Future[None] = loop.create_future()
@@ -219,6 +246,8 @@ class _OnThread(Generic[T]):
         while (answer := self._requests.get()) is not None:
             try:
                 item = self._blocking.next()
+                while item is not _END and self._push(item):
+                    item = self._blocking.next()
             except BaseException as error:
                 self._settle(answer, error)
             else:
@@ -249,7 +278,7 @@ class _OnThread(Generic[T]):
 class _Pusher(Generic[T]):
     """One subscription without a loop: the thread calls the observer."""
 
-    def __init__(self, observer: abc.ObserverBase[T], source: Any) -> None:
+    def __init__(self, observer: Taker[T], source: Any) -> None:
         self._observer = observer
         self._blocking: _Blocking[T] = _Blocking(source)
         self._thread = Thread(

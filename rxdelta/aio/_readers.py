@@ -66,7 +66,7 @@ async def for_each(
     async with Reading(source, overflow, maxsize, key, limits, "for_each", meter) as values:
         async for value in values:
             done = fn(value)
-            if inspect.isawaitable(done):
+            if done is not None and inspect.isawaitable(done):
                 await done
 
 

@@ -21,7 +21,7 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from rxdelta.aio._from_async_iterable import closer, from_async_iterable
-from rxdelta.aio._from_iterable import from_iterable
+from rxdelta.aio._from_iterable import Gate, pushed
 from rxdelta.aio._to_async_iterable import to_async_iterable
 from rxdelta.core import InvalidValueError
 
@@ -88,8 +88,8 @@ def _has(source: object, name: str) -> bool:
     return hasattr(type(source), name)
 
 
-def read(source: Any) -> Observable[Any]:
-    """Read a source once. A plain function, and a blocking source, are read on a thread."""
+def read(source: Any, gate: Gate | None = None) -> Observable[Any]:
+    """Read a source once. A plain function, and a blocking source, are read on a thread, which may emit if the gate is open."""
     if isinstance(source, Observable):
         return source  # pyright: ignore[reportUnknownVariableType]
     if isinstance(source, (bytes, bytearray)):
@@ -99,7 +99,7 @@ def read(source: Any) -> Observable[Any]:
         return from_async_iterable(_async_items(source))
     if inspect.iscoroutinefunction(source) or inspect.isasyncgenfunction(source):
         return read(source())
-    return from_iterable(_OnThread(source)).pipe(ops.catch(_read_elsewhere))
+    return pushed(_OnThread(source), gate).pipe(ops.catch(_read_elsewhere))
 
 
 def forget(source: object) -> None:

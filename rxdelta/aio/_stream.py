@@ -2,48 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
 from datetime import timedelta
-from threading import Event as ThreadEvent
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import reactivex as rx
-from reactivex import compose
-from reactivex import operators as ops
-from reactivex.subject import Subject
+from reactivex import abc, compose
 
+from rxdelta.aio._from_iterable import Gate
+from rxdelta.aio._live import Live
 from rxdelta.aio._meter import check_meter
-from rxdelta.aio._reader_session import CLOSE_SECONDS
 from rxdelta.aio._readers import iterate
 from rxdelta.aio._sources import check_stream, forget, read
 from rxdelta.aio._to_async_iterable import to_async_iterable
-from rxdelta.aio._to_iterable import to_iterable
-from rxdelta.core import (
-    Event,
-    IncompleteMessageError,
-    InvalidValueError,
-    Message,
-    Snapshot,
-    StreamInterrupted,
-    check_pace,
-    check_seconds,
-)
-from rxdelta.core.events import Custom
-from rxdelta.operators import (
-    decode,
-    run_tools,
-    scan_deltas,
-    share_events,
-    share_latest,
-    stall_timeout,
-    text_deltas,
-    throttle_latest,
-    until_stopped,
-    with_custom,
-    with_limits,
-)
-from rxdelta.runtime import needed_loop, running_loop
+from rxdelta.aio._to_iterable import refuse_loop, to_iterable
+from rxdelta.core import Event, InvalidValueError, Message, Snapshot, check_pace, check_seconds
+from rxdelta.operators import decode, run_tools, stall_timeout, throttle_latest, with_limits
+from rxdelta.runtime import SourceObservable, Taker, needed_loop, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,13 +28,12 @@ if TYPE_CHECKING:
     from rxdelta.aio._meter import ReaderMeter
     from rxdelta.aio._sources import Opener, Source
     from rxdelta.core import Limits, Seconds
+    from rxdelta.core.events import Custom
     from rxdelta.operators import Answers, Approve
     from rxdelta.providers import WireFormat
 
 __all__ = ["BlockingReply", "Reply", "ReplyOpener", "stream"]
 
-_LOG = logging.getLogger("rxdelta")
-_COMING = "is still coming: result() waits for its end"
 _OF_OBSERVABLES = ("pipe", "subscribe", "run")
 
 
@@ -130,19 +103,26 @@ def stream(
     if tools is not None or approve is not None:
         run = run_tools(tools or {}, unknown="leave" if tools is None else "fail", approve=approve)
 
-    def events() -> Observable[Event]:
-        chunks = rx.defer(lambda _: read(source))
+    def events(gate: Gate | None) -> Observable[Event]:
+        def begin(observer: Taker[Any], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
+            return read(source, gate).subscribe(*observer, scheduler=scheduler)
+
+        chunks = SourceObservable("…", begin)
         return (chunks if silence is None else chunks.pipe(silence)).pipe(decoded)
 
-    return ReplyOpener(source, lambda: _Live(events(), run, pace, meter))
+    def live(gate: Gate | None) -> Live:
+        gate = None if run is not None else gate  # tools need the loop
+        return Live(events(gate), run, pace, meter, gate)
+
+    return ReplyOpener(source, live)
 
 
 class ReplyOpener:
     """A reply that is opened by `async with`, by `with`, or by `await`; once."""
 
-    def __init__(self, source: object, make: Callable[[], _Live]) -> None:
+    def __init__(self, source: object, make: Callable[[Gate | None], Live]) -> None:
         self._source = source
-        self._make: Callable[[], _Live] | None = make
+        self._make: Callable[[Gate | None], Live] | None = make
         self._reply: Reply | None = None
         self._blocking: BlockingReply | None = None
 
@@ -166,7 +146,7 @@ class ReplyOpener:
                 "an asyncio loop is running here, which `with` would block: use `async with rd.stream(…)`",
                 field="source",
             )
-        self._blocking = BlockingReply(self._live())
+        self._blocking = BlockingReply(self._live(Gate()))
         self._blocking._enter()
         return self._blocking
 
@@ -186,11 +166,11 @@ class ReplyOpener:
         async with self as reply:
             return await reply.result()
 
-    def _live(self) -> _Live:
+    def _live(self, gate: Gate | None = None) -> Live:
         make, self._make = self._make, None
         if make is None:
             raise InvalidValueError("a reply is opened once: call rd.stream() again", field="source")
-        return make()
+        return make(gate)
 
     if not TYPE_CHECKING:
 
@@ -276,111 +256,10 @@ def _no_method(loop: str) -> InvalidValueError:
     )
 
 
-class _Live:
-    """The reply itself, behind both of its faces. Its methods may be called on any thread."""
-
-    def __init__(
-        self,
-        decoded: Observable[Event],
-        run: Callable[[Observable[Event]], Observable[Event]] | None,
-        pace: Callable[[Observable[Snapshot]], Observable[Snapshot]] | None,
-        meter: ReaderMeter | None,
-    ) -> None:
-        self.meter = meter
-        self.snapshot = Snapshot()
-        self.was_asked = False  # for more than the snapshot
-        self._error: Exception | None = None
-        self._no_message: str | None = _COMING  # why there is none
-        self._stopped = False
-        self._ended = ThreadEvent()
-        self._signal: Subject[str] = Subject()  # its value stops the reply, its error breaks it off
-        events = decoded.pipe(until_stopped(self._signal))
-        if run is not None:
-            later: Subject[str] = Subject()
-            switch: Callable[[Observable[Event]], Observable[Event]] = ops.do_action(
-                on_completed=lambda: self._listen_to(later)
-            )
-            events = events.pipe(switch, run, until_stopped(later))
-        self._custom: Subject[Custom] = Subject()
-        self.events = events.pipe(with_custom(self._custom), share_events())
-        watch = ops.do_action(self._note, self._fail, self._complete)
-        whole = self.events.pipe(scan_deltas(), watch, share_latest())
-        self.end: Observable[Snapshot] = whole.pipe(ops.ignore_elements())
-        self.snapshots = whole if pace is None else whole.pipe(pace)
-        self.text_deltas: Observable[str] = self.events.pipe(text_deltas())
-
-    def _listen_to(self, signal: Subject[str]) -> None:
-        """The provider has ended. What stands in front of the tools has, too, so stop behind them."""
-        self._signal = signal
-
-    def _note(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-
-    def _fail(self, error: Exception) -> None:
-        if self.is_coming():  # otherwise we have broken it off ourselves
-            self._error = error
-        self._ended.set()
-
-    def _complete(self) -> None:
-        stopped = self._stopped or self.snapshot.status == "interrupted"
-        self._no_message = "was stopped before its end" if stopped else None
-        self._ended.set()
-
-    def state(self) -> str:
-        if self._error is not None:
-            return f"failed with {type(self._error).__name__}"
-        if self.is_coming():
-            return "is coming"
-        return "has ended" if self._no_message is None else "was broken off"
-
-    def is_coming(self) -> bool:
-        return self._no_message is _COMING and self._error is None
-
-    def stop(self, reason: str) -> None:
-        if self.is_coming():
-            self._stopped = True
-            self._signal.on_next(reason)
-            if (
-                running_loop() is None
-            ):  # the loop's thread may be emitting, and then ends the reply in its next turn
-                self._ended.wait(CLOSE_SECONDS)
-
-    def emit(self, event: Custom) -> None:
-        if type(event) is not Custom:
-            raise InvalidValueError.of([("event", event, "must be an events.Custom")])
-        self._custom.on_next(event)
-
-    def leave(self) -> None:
-        """Break off what has not ended, so that the source is closed whoever still reads."""
-        if self.is_coming():
-            self._no_message = "was left before its end; `result()` inside the block waits for it"
-            why = (
-                "the block of rd.stream() was left before the reply had ended; "
-                "who still reads its events needs the block open"
-            )
-            self._signal.on_error(StreamInterrupted(why, snapshot=self.snapshot))
-        elif self._error is not None and not self.was_asked:
-            _LOG.warning(
-                "a reply failed, and nobody has read it; .message raises the error", exc_info=self._error
-            )
-
-    def message(self) -> Message:
-        self.was_asked = True
-        if self._error is not None:
-            raise self._error
-        if self._no_message is not None:
-            raise IncompleteMessageError(f"the reply {self._no_message}", snapshot=self.snapshot)
-        return self.snapshot.to_message()
-
-    def failure(self, error: Exception) -> Exception:
-        """The error of a stream with the snapshot, as a reader of snapshots gets it."""
-        return self._error or error
-
-
 class _Face:
     """What is the same in both kinds of block."""
 
-    def __init__(self, live: _Live) -> None:
+    def __init__(self, live: Live) -> None:
         self._live = live
 
     @property
@@ -391,6 +270,8 @@ class _Face:
         `rd.to_iterable` reads them.
         """
         self._live.was_asked = True
+        if self._live.gate is not None:
+            self._live.gate.close()  # what reads the events may need the loop
         return self._live.events
 
     @property
@@ -475,7 +356,7 @@ class Reply(_Face):
         True
     """
 
-    def __init__(self, live: _Live) -> None:
+    def __init__(self, live: Live) -> None:
         super().__init__(live)
         self._reading = to_async_iterable(live.end, "buffer")
 
@@ -488,8 +369,11 @@ class Reply(_Face):
         await self._reading.__aexit__(None, None, None)
 
     def __aiter__(self) -> AsyncIterator[Snapshot]:
-        self._live.was_asked = True
-        return iterate(self._live.snapshots, overflow="latest", meter=self._live.meter)
+        live = self._live
+        live.was_asked = True
+        if live.is_queued:
+            return iterate(live.snapshots, overflow="latest", meter=live.meter)
+        return live.newest()
 
     @property
     def text_deltas(self) -> AsyncIterator[str]:
@@ -506,13 +390,9 @@ class Reply(_Face):
 
     async def result(self) -> Message:
         """The message, as soon as the reply has ended. Raises as `message` does."""
-        try:
-            async for _ in iterate(self._live.end, overflow="buffer"):
-                pass
-        except Exception:
-            if self._live.is_coming():
-                raise
-        return self._live.message()
+        loop = needed_loop("rd.stream", "await it in a coroutine that asyncio.run() runs")
+        await self._live.over.wait(loop, 0)
+        return self._live.result()
 
     if not TYPE_CHECKING:
 
@@ -535,7 +415,7 @@ class BlockingReply(_Face):
         'interrupted'
     """
 
-    def __init__(self, live: _Live) -> None:
+    def __init__(self, live: Live) -> None:
         super().__init__(live)
         self._reading = to_iterable(live.end, "buffer")
 
@@ -551,8 +431,13 @@ class BlockingReply(_Face):
         return self._newest()
 
     def _newest(self) -> Iterator[Snapshot]:
-        with to_iterable(self._live.snapshots, "latest", meter=self._live.meter) as snapshots:
-            yield from snapshots
+        live = self._live
+        if live.is_queued:
+            with to_iterable(live.snapshots, "latest", meter=live.meter) as snapshots:
+                yield from snapshots
+        else:
+            refuse_loop()
+            yield from live.newest_here()
 
     @property
     def text_deltas(self) -> Iterator[str]:
@@ -569,14 +454,10 @@ class BlockingReply(_Face):
 
     def result(self) -> Message:
         """Wait for the end of the reply, and return the message. Raises as `message` does."""
-        try:
-            with to_iterable(self._live.end, "buffer") as end:
-                for _ in end:
-                    pass
-        except Exception:
-            if self._live.is_coming():
-                raise
-        return self._live.message()
+        if self._live.is_coming():
+            refuse_loop()
+            self._live.over.wait_here(0)
+        return self._live.result()
 
     if not TYPE_CHECKING:
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeAlias, TypeVar, get_args
 
@@ -12,6 +11,7 @@ from reactivex import abc
 from reactivex.disposable import SingleAssignmentDisposable
 
 from rxdelta.aio._backlog import Backlog
+from rxdelta.aio._latch import Latch
 from rxdelta.aio._meter import ReaderMeter, check_meter
 from rxdelta.aio._reader_session import ReaderSession
 from rxdelta.core import (
@@ -26,7 +26,6 @@ from rxdelta.runtime import (
     Bounds,
     LoopScheduler,
     Newest,
-    call_on,
     current_journal,
     emits_events,
     needed_loop,
@@ -227,7 +226,7 @@ class Inbox(Generic[T]):
         self._waits = False
         self._ended = False
         self._error: Exception | None = None
-        self._changed = asyncio.Event()
+        self._changes = Latch()
         self._count = 0
         self.session = ReaderSession(
             self._fail, self._has_room, self._is_idle, self._check_lag, loop, journal
@@ -242,9 +241,12 @@ class Inbox(Generic[T]):
         if self._count % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
         while True:
-            await self.wait_for_value()
-            with suppress(IndexError):
+            if not self._values:
+                await self.wait_for_value()
+            try:
                 return self.take()
+            except IndexError:  # another reader was quicker
+                continue
 
     async def wait_for_value(self) -> None:
         """Wait until a value is queued. At the end of the stream raise `StopAsyncIteration` or the error."""
@@ -253,10 +255,10 @@ class Inbox(Generic[T]):
             while not self._values:
                 if self._ended:
                     self._raise()
-                self._changed.clear()
+                known = self._changes.count
                 self.session.idleness.notify()
-                if not self._values and not self._ended:  # another thread may have set it before `clear`
-                    await self._changed.wait()
+                if not self._values and not self._ended:
+                    await self._changes.wait(self._loop, known)
         finally:
             self._waits = False
 
@@ -297,7 +299,7 @@ class Inbox(Generic[T]):
             return
         if len(self._values) >= self._full:
             self.session.backpressure.update()
-        call_on(self._loop, self._changed.set)
+        self._changes.changed()
 
     def _has_room(self) -> bool:
         return len(self._values) < self._full
@@ -336,5 +338,5 @@ class Inbox(Generic[T]):
             return False
         self._error = error
         self._ended = True
-        call_on(self._loop, self._changed.set)
+        self._changes.changed()
         return True

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rxdelta.aio._meter import ReaderMeter
     from rxdelta.core import Limits
 
-__all__ = ["BlockingReading", "to_iterable"]
+__all__ = ["BlockingReading", "refuse_loop", "to_iterable"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -77,6 +77,26 @@ def to_iterable(
         2
     """
     return BlockingReading(source, overflow, maxsize, key, limits, loop, meter)
+
+
+def refuse_loop() -> None:
+    """Refuse to block a thread that runs a loop.
+
+    Raises:
+        InvalidValueError: It does.
+    """
+    if running_loop() is not None:
+        raise InvalidValueError(
+            "an asyncio loop is running here, which a plain `for` would block; use "
+            "`async with to_async_iterable(…)`",
+            field="source",
+        )
+    library = other_library()
+    if library is not None:
+        raise InvalidValueError(
+            f"to_iterable would block the loop of {library}, which runs this task; enter it in a worker thread",
+            field="source",
+        )
 
 
 class BlockingReading(Generic[T]):

@@ -10,6 +10,7 @@ from rxdelta.operators.edges.to_openai_chat import to_openai_chat
 from rxdelta.operators.edges.to_resumable_sse import LogEntry, to_resumable_sse
 from rxdelta.operators.edges.to_sse import to_sse
 from rxdelta.operators.edges.with_limits import with_limits
+from rxdelta.operators.folding.scan_deltas import Scan as Scan
 from rxdelta.operators.folding.scan_deltas import scan_deltas
 from rxdelta.operators.folding.to_message import to_message
 from rxdelta.operators.folding.validate import validate
@@ -39,6 +40,7 @@ from rxdelta.operators.resilience.retry_stream import retry_stream
 from rxdelta.operators.resilience.stall_timeout import stall_timeout
 from rxdelta.operators.resilience.until_stopped import until_stopped
 from rxdelta.operators.sharing.share_events import share_events
+from rxdelta.operators.sharing.share_events import share_kept as share_kept
 from rxdelta.operators.sharing.share_latest import share_latest
 from rxdelta.operators.tools.approvals import Answers as Answers
 from rxdelta.operators.tools.approvals import Approve as Approve

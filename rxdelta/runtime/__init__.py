@@ -30,7 +30,7 @@ from rxdelta.runtime.marks import (
     sent_with,
 )
 from rxdelta.runtime.newest import KeyOf, Newest, NewestForLate, replaceable
-from rxdelta.runtime.own_observable import OwnObservable
+from rxdelta.runtime.own_observable import OwnObservable, SourceObservable, Taker
 from rxdelta.runtime.pings import Pings, is_ping
 from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
@@ -103,7 +103,9 @@ __all__ = [
     "sent_with",
     "SideSession",
     "Sink",
+    "SourceObservable",
     "State",
     "subscribing",
+    "Taker",
     "Timer",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from contextvars import Context, copy_context
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,7 +23,7 @@ class Idleness:
 
     def __init__(self, is_idle: Callable[[], bool]) -> None:
         self.is_idle = is_idle
-        self._calls: deque[tuple[Context, Callable[[], None]]] = deque()
+        self._calls: list[tuple[Context, Callable[[], None]]] = []
 
     def when_idle(self, call: Callable[[], None]) -> None:
         """Call once, in this context, when the reader waits the next time. Ask `is_idle` again after this call."""
@@ -34,7 +33,7 @@ class Idleness:
         """Call those who asked, until one of them has given the reader a value."""
         while self._calls and self.is_idle():
             try:
-                context, call = self._calls.popleft()
+                context, call = self._calls.pop(0)
             except IndexError:  # another thread was quicker
                 return
             context.run(call)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable, SingleAssignmentDisposable
-from reactivex.internal import default_error, noop
+from reactivex.internal import noop
 from reactivex.scheduler import CurrentThreadScheduler
 
 from rxdelta.core import InvalidValueError, Reads, is_readable, wrong_value
 from rxdelta.runtime.bounds import Bounds, within
 from rxdelta.runtime.clocks import clock
 from rxdelta.runtime.marks import Emits, Mark, marked, refuse_newest
-from rxdelta.runtime.own_observable import OwnObservable, no_coroutine_function
+from rxdelta.runtime.own_observable import OwnObservable, Taker
 from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
 from rxdelta.runtime.session import SessionScheduler, bounds_of, session_of
@@ -116,6 +116,7 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self.session = session_of(scheduler)
         self.closed = False
         self._next, self._error, self._completed = on_next, on_error, on_completed
+        self.takes_values = on_next is not noop
         self._owned: list[abc.DisposableBase] = []
         self._sources: list[_Source] = []
         self._serial = Serial()
@@ -415,24 +416,8 @@ class _Stream(OwnObservable[T]):
         self._begin = begin
         self._mark = mark
 
-    def subscribe(
-        self,
-        on_next: abc.ObserverBase[T] | abc.OnNext[T] | None = None,
-        on_error: abc.OnError | None = None,
-        on_completed: abc.OnCompleted | None = None,
-        *,
-        scheduler: abc.SchedulerBase | None = None,
-    ) -> abc.DisposableBase:
-        take: Any = no_coroutine_function(on_next)
-        if callable(getattr(take, "on_next", None)):  # an observer
-            take, on_error, on_completed = take.on_next, take.on_error, take.on_completed
-        sink: Sink[T] = Sink(
-            self._name,
-            take or noop,
-            on_error or default_error,
-            on_completed or noop,
-            scheduler,
-        )
+    def _start(self, taker: Taker[T], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
+        sink: Sink[T] = Sink(self._name, *taker, scheduler)
 
         def start(*_: object) -> None:
             try:

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from reactivex import Observable
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable
+from reactivex.internal import default_error, noop
 
 from rxdelta.core import InvalidValueError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rxdelta.runtime.marks import Mark
 
-__all__ = ["OwnObservable", "no_coroutine_function"]
+__all__ = ["OwnObservable", "SourceObservable", "Taker"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-def no_coroutine_function(on_next: T) -> T:
-    """The observer, unless `subscribe` would call it without running it.
+class Taker(NamedTuple, Generic[T]):
+    """What a subscriber is called by."""
 
-    Raises:
-        InvalidValueError: It is a coroutine function.
-    """
-    if iscoroutinefunction(on_next):
-        raise InvalidValueError(
-            "subscribe() calls its function and awaits nothing, so a coroutine function never runs: "
-            "write await rd.for_each(observable, fn)",
-            field="on_next",
-            value=on_next,
-        )
-    return on_next
+    on_next: Callable[[T], None]
+    on_error: Callable[[Exception], None]
+    on_completed: Callable[[], None]
 
 
 def _named(source: Observable[object]) -> str:
@@ -56,6 +52,35 @@ class OwnObservable(Observable[T_co]):
     _made: tuple[object, Observable[object]] | None = None
     """The operator that has made it, and the source of that."""
 
+    def subscribe(
+        self,
+        on_next: abc.ObserverBase[T_co] | abc.OnNext[T_co] | None = None,
+        on_error: abc.OnError | None = None,
+        on_completed: abc.OnCompleted | None = None,
+        *,
+        scheduler: abc.SchedulerBase | None = None,
+    ) -> abc.DisposableBase:
+        """Subscribe functions, or an observer, as in Rx.
+
+        Raises:
+            InvalidValueError: `on_next` is a coroutine function, which would be called without running.
+        """
+        take: Any = on_next
+        if iscoroutinefunction(take):
+            raise InvalidValueError(
+                "subscribe() calls its function and awaits nothing, so a coroutine function never runs: "
+                "write await rd.for_each(observable, fn)",
+                field="on_next",
+                value=take,
+            )
+        if callable(getattr(take, "on_next", None)):
+            take, on_error, on_completed = take.on_next, take.on_error, take.on_completed
+        return self._start(Taker(take or noop, on_error or default_error, on_completed or noop), scheduler)
+
+    def _start(self, taker: Taker[T_co], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
+        """Begin a subscription."""
+        raise NotImplementedError
+
     def __repr__(self) -> str:
         steps: list[str] = []
         source: Observable[object] = self
@@ -77,3 +102,26 @@ class OwnObservable(Observable[T_co]):
             "and loop over values, or rd.stream(chunks) for a whole reply",
             field="source",
         )
+
+
+class SourceObservable(OwnObservable[T]):
+    """A source that ends once, and stops when it is disposed, so that values don't need Rx's wrapper of an observer.
+
+    Args:
+        name: The name in `repr`.
+        begin: Begins to call a subscriber, and returns what stops it. An exception becomes `on_error`.
+    """
+
+    def __init__(
+        self, name: str, begin: Callable[[Taker[T], abc.SchedulerBase | None], abc.DisposableBase]
+    ) -> None:
+        super().__init__()
+        self._name = name
+        self._begin = begin
+
+    def _start(self, taker: Taker[T], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
+        try:
+            return self._begin(taker, scheduler)
+        except Exception as error:
+            taker.on_error(error)
+            return Disposable()

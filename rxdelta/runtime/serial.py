@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 __all__ = ["Serial"]
 
 A = TypeVar("A")
+
+_MAKING = Lock()  # one is enough, because a queue is made once
 
 
 class Serial:
@@ -38,15 +41,15 @@ class Serial:
 
     def __init__(self) -> None:
         # Empty during a step. To take the item is atomic, and faster than to try a lock.
-        self._idle = deque([True])
-        self._calm = deque([True])  # the same for effects
-        self._effects: deque[Callable[[], object]] = deque()
-        self._steps: deque[tuple[Callable[[Any], object], Any]] = deque()
+        self._idle = [True]
+        self._calm = [True]  # the same for effects
+        self._effects: list[Callable[[], object]] = []
+        self._steps: deque[tuple[Callable[[Any], object], Any]] | None = None  # from the first that waits on
 
     def run(self, step: Callable[[A], object], argument: A) -> None:
         """Run `step(argument)`: now if no step is running, otherwise after the steps given before it."""
-        idle, steps = self._idle, self._steps
-        if idle and not steps:
+        idle = self._idle
+        if idle and not self._steps:
             try:
                 idle.pop()
             except IndexError:  # another thread was quicker
@@ -56,14 +59,17 @@ class Serial:
                     step(argument)
                 finally:
                     idle.append(True)
-                if steps:
+                if self._steps:
                     self.flush()
                 return
-        steps.append((step, argument))
+        self.put(step, argument)
         self.flush()
 
     def put(self, step: Callable[[A], object], argument: A) -> None:
         """Leave a step for the next call of `run` or `flush`. So an owner of several queues in all, then flushes each."""
+        if self._steps is None:
+            with _MAKING:  # several threads may come at once
+                self._steps = deque() if self._steps is None else self._steps
         self._steps.append((step, argument))
 
     def flush(self) -> None:
@@ -98,7 +104,7 @@ class Serial:
                 return
             try:
                 while effects:
-                    effects.popleft()()
+                    effects.pop(0)()
             finally:
                 calm.append(True)
 

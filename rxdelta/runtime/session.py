@@ -49,7 +49,7 @@ from rxdelta.runtime.bounds import Bounds, bounds_here, within
 from rxdelta.runtime.idleness import Idleness, SharedIdleness
 from rxdelta.runtime.journals import Journal, current_journal, journaling
 from rxdelta.runtime.loop import call_on
-from rxdelta.runtime.own_observable import OwnObservable
+from rxdelta.runtime.own_observable import OwnObservable, Taker
 from rxdelta.runtime.place import current_place
 from rxdelta.runtime.reporting import is_interrupt
 
@@ -315,18 +315,11 @@ class _Logged(OwnObservable[T]):
         self._source = source
         self._journal = journal
 
-    def subscribe(
-        self,
-        on_next: abc.ObserverBase[T] | abc.OnNext[T] | None = None,
-        on_error: abc.OnError | None = None,
-        on_completed: abc.OnCompleted | None = None,
-        *,
-        scheduler: abc.SchedulerBase | None = None,
-    ) -> abc.DisposableBase:
+    def _start(self, taker: Taker[T], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
         if isinstance(scheduler, SessionScheduler) and scheduler.session is not None:
             scheduler = SessionScheduler(_LoggedSession(scheduler.session, self._journal), scheduler)
         with journaling(self._journal):
-            return self._source.subscribe(on_next, on_error, on_completed, scheduler=scheduler)
+            return self._source.subscribe(*taker, scheduler=scheduler)
 
 
 class SideSession:

@@ -973,3 +973,24 @@ def test_five_hundred_subscriptions_cancelled_at_random_moments_leave_nothing() 
     run(main)
     assert counts["opened"] == counts["closed"] > 100
     assert not _from_async_iterable._running
+
+
+def test_an_item_that_was_ready_when_another_thread_disposed_is_not_emitted() -> None:
+    async def main() -> None:
+        ready, got = asyncio.Event(), list[int]()
+
+        async def source() -> AsyncIterator[int]:
+            yield 1
+            await ready.wait()
+            yield 2
+
+        subscription = rd.from_async_iterable(source).subscribe(got.append)
+        await turns()
+        ready.set()  # its task will run next
+        disposing = threading.Thread(target=subscription.dispose)
+        disposing.start()
+        disposing.join()
+        await turns()
+        assert got == [1]
+
+    run(main)

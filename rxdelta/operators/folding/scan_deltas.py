@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rxdelta.runtime import Sink
 
-__all__ = ["scan_deltas"]
+__all__ = ["Scan", "scan_deltas"]
 
 _LOG = logging.getLogger("rxdelta")
 _LINE = (
@@ -66,8 +66,8 @@ def scan_deltas(
     if choice is None and seed is not None:
         choice = seed.choice
 
-    def begin(sink: Sink[Snapshot]) -> _Scan:
-        return _Scan(Fold(seed, choice=sink.choice if choice is None else choice, limits=sink.limits))
+    def begin(sink: Sink[Snapshot]) -> Scan:
+        return Scan(Fold(seed, choice=sink.choice if choice is None else choice, limits=sink.limits))
 
     scan: Callable[[Observable[Event | Snapshot]], Observable[Snapshot]] = lift_map(
         "scan_deltas",
@@ -79,7 +79,7 @@ def scan_deltas(
     return all_events("scan_deltas", scan, goes_on=seed is not None)
 
 
-class _Scan:
+class Scan:
     """One subscription's state."""
 
     def __init__(self, fold: Fold) -> None:

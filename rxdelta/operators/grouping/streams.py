@@ -17,7 +17,7 @@ from reactivex.disposable import Disposable, RefCountDisposable
 
 from rxdelta.core import PIECE_FIELDS, Event, EventsSoFar, StreamInterrupted, refusal
 from rxdelta.core.events import Custom
-from rxdelta.runtime import Mark, OwnObservable, calling_for, create, report
+from rxdelta.runtime import Mark, OwnObservable, Taker, calling_for, create, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -52,16 +52,9 @@ class Branch(OwnObservable[T]):
         """The values that are replayed to a late subscriber."""
         raise NotImplementedError
 
-    def subscribe(
-        self,
-        on_next: abc.ObserverBase[T] | abc.OnNext[T] | None = None,
-        on_error: abc.OnError | None = None,
-        on_completed: abc.OnCompleted | None = None,
-        *,
-        scheduler: abc.SchedulerBase | None = None,
-    ) -> abc.DisposableBase:
+    def _start(self, taker: Taker[T], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
         branch = create(type(self).__name__, self._begin)
-        return branch.subscribe(on_next, on_error, on_completed, scheduler=scheduler)
+        return branch.subscribe(*taker, scheduler=scheduler)
 
     def _begin(self, reader: Sink[T]) -> None:
         split = self._split

@@ -141,6 +141,7 @@ class _Connection(Generic[T]):
         self._rules = rules
         self._lock = lock
         self._readers: tuple[Sink[T], ...] = ()
+        self._takers: tuple[Sink[T], ...] = ()  # the readers that take the values, and not only the end
         self._ended = False
         self._error: Exception | None = None
         self._upstream = SingleAssignmentDisposable()
@@ -172,22 +173,26 @@ class _Connection(Generic[T]):
 
     def enter(self, reader: Sink[T]) -> abc.DisposableBase:
         """Add a reader. Return the timer that ran while there was none, which is to be disposed without the lock."""
-        for value in () if self._replay is None else self._replay.so_far():
+        for value in self._replay.so_far() if self._replay is not None and reader.takes_values else ():
             reader.put_next(value)
         if self._ended:
             self._told = True
             reader.put(self._end, reader)
         else:
-            self._readers = (*self._readers, reader)
+            self._read_by((*self._readers, reader))
             self._session.join(reader.session)
         absence, self._absence = self._absence, SingleAssignmentDisposable()
         return absence
+
+    def _read_by(self, readers: tuple[Sink[T], ...]) -> None:
+        self._readers = readers
+        self._takers = tuple(reader for reader in readers if reader.takes_values)
 
     def leave(self, reader: Sink[T], time: tuple[abc.SchedulerBase, abc.DisposableBase] | None) -> None:
         with self._lock:
             if reader not in self._readers:
                 return
-            self._readers = tuple(other for other in self._readers if other is not reader)
+            self._read_by(tuple(other for other in self._readers if other is not reader))
             self._session.leave(reader.session)
             absence = self._absence
             abandoned = not (self._readers or self._rules.unread == "keep" or self._ended)
@@ -223,7 +228,7 @@ class _Connection(Generic[T]):
             if self._replay is None:
                 self._replay = self._new_replay(self._sink.limits)
             self._replay.take(value)
-            readers = self._readers
+            readers = self._takers
             for reader in readers:
                 reader.put_next(value)
         for reader in readers:
@@ -235,7 +240,8 @@ class _Connection(Generic[T]):
             if self._ended:
                 return
             self._ended, self._error = True, error
-            readers, self._readers = self._readers, ()
+            readers = self._readers
+            self._read_by(())
             for reader in readers:
                 reader.put(self._end, reader)
                 self._session.leave(reader.session)

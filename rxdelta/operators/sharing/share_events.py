@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from reactivex import Observable, abc
 
-    from rxdelta.core import Event, Seconds
+    from rxdelta.core import Event, Limits, Seconds
+    from rxdelta.operators.sharing.share import Replay
 
-__all__ = ["share_events"]
+__all__ = ["share_events", "share_kept"]
 
 
 @operator_maker
@@ -81,3 +82,9 @@ def share_events(
     """
     rules = Rules(unread=unread, grace=grace, reset_on_error=reset_on_error, scheduler=scheduler)
     return share("share_events", partial(EventsSoFar, whole=True, name="share_events"), rules, emits="events")
+
+
+def share_kept(replay: Callable[[Limits], Replay[Event]]) -> Callable[[Observable[Event]], Observable[Event]]:
+    """`share_events()` with another way to keep the events so far."""
+    rules = Rules(unread="close", grace=None, reset_on_error=False, scheduler=None)
+    return share("share_events", replay, rules, emits="events")
