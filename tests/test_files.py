@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 LOCKED = {
     name: Version(version)
     for name, version in re.findall(
-        r"^([\w.-]+)==([\w.]+)", (ROOT / "requirements-dev.lock").read_text("utf-8"), re.MULTILINE
+        r"^([\w.-]+)(?:\[.+?\])?==([\w.]+)", (ROOT / "requirements-dev.lock").read_text("utf-8"), re.MULTILINE
     )
 }
 PYTHONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
