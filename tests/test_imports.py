@@ -58,6 +58,15 @@ def test_a_format_is_imported_when_it_is_named(program: str, expected: list[str]
     assert formats(imported(f"import rxdelta as rd\n{program}")) == expected
 
 
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_command_answers_before_it_imports_what_replays(option: str) -> None:
+    modules = imported(
+        f"import rxdelta.cli\ntry:\n    rxdelta.cli.main([{option!r}])\nexcept SystemExit:\n    pass"
+    )
+    assert "rxdelta.cli" in modules
+    assert modules.isdisjoint({"rxdelta.runtime", "rxdelta.operators", "rxdelta.aio", "rxdelta.cli._replay"})
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_any_module_may_be_imported_first(module: str) -> None:
     if module == "asgi":

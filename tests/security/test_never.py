@@ -47,7 +47,7 @@ def test_no_connection_no_file_no_program() -> None:
     }
     files = [name for name, (_, functions) in sources().items() if "open" in functions]
     # The second has a parameter of this name, the third opens the log of the server that it starts.
-    assert files == ["cli/_main.py", "operators/edges/encode.py", "relay/_server/_embedded.py"]
+    assert files == ["cli/_replay.py", "operators/edges/encode.py", "relay/_server/_embedded.py"]
 
 
 @says("It runs no code that it receives")
