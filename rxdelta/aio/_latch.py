@@ -28,12 +28,10 @@ class Latch:
     def changed(self) -> None:
         """Wake all who wait. It is called after the change."""
         self.count += 1
-        while self.waiting:
-            try:
-                wake = self.waiting.pop(0)
-            except IndexError:  # who waited has left
-                return
-            wake()
+        if self.waiting:  # who comes later sees the count, also one whose `waiting` is still the old list
+            woken, self.waiting = self.waiting, []
+            for wake in woken:
+                wake()
 
     async def wait(self, loop: asyncio.AbstractEventLoop, known: int) -> None:
         """Wait on this loop until there is another change than those known."""
