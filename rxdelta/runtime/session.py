@@ -13,8 +13,9 @@ go past the Observables, through a session:
   left; the exception then belongs to the caller.
 - *Log*: is what the reader gets written into a log? An effect that must not be repeated waits for that, see `journals`.
 
-**Who makes a session.** Each door (`to_async_iterable` and its kin) makes one for one reading. A shared source makes a `SharedSession` for its own pumps: it is ready while any of its
-readers is, and passes pumps and exceptions on to all of them. A plain `subscribe` makes none.
+**Who makes a session.** Each door (`to_async_iterable` and its kin) makes one for one reading. A shared source makes
+a `SharedSession` for its own pumps: it is ready while any of its readers is, and passes pumps and exceptions on to
+all of them. A plain `subscribe` makes none.
 
 **Who finds it.** A door subscribes with a `SessionScheduler`, which carries the session. In Rx each operator passes
 its subscriber's scheduler on, so the session reaches every source, also one that is subscribed later, on whatever
