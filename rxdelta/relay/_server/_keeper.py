@@ -28,6 +28,7 @@ from typing import IO, NoReturn
 DATA, LOG, SOCKET = "data", "log", "valkey.sock"
 LOG_BYTES = 1 << 20
 _SYNC_SECONDS = 1.0
+_SOCKET_SECONDS = 5.0  # a server makes its socket at once, before it reads its files
 _PAUSE_MS = 5000  # longer than the two commands behind it take
 
 _SETTINGS = {
@@ -129,13 +130,13 @@ def main(program: str, idle: float, appendfsync: str, folder: int) -> None:
 def _server(program: str, appendfsync: str) -> Server:
     """Start the server, or take over the one that runs. Returns when it has read its files."""
     os.makedirs(DATA, exist_ok=True)
-    process = None
+    process, started = None, 0.0
     # The server inherits the lock of the folder with its data: no two write there, whatever becomes of their keepers.
     data = os.open(DATA, os.O_RDONLY)
     try:
         while True:
             if process is None and _locked(data):
-                process = _started(program, appendfsync, data)
+                process, started = _started(program, appendfsync, data), time.monotonic()
             if process is not None and process.poll() is not None:
                 raise EOFError(f"it ended at once, with exit code {process.returncode}")
             with suppress(OSError, EOFError):
@@ -143,6 +144,9 @@ def _server(program: str, appendfsync: str) -> Server:
                 while not _has_loaded(server):
                     time.sleep(0.02)
                 return server
+            # Somebody has removed it before we could connect, and nobody could reach this server any more.
+            if process is not None and time.monotonic() - started > _SOCKET_SECONDS:
+                raise EOFError("its socket isn't there")
             time.sleep(0.005)
     except BaseException:
         if process is not None:

