@@ -159,10 +159,10 @@ def blocks(events: list[bytes], size: int = BLOCK) -> list[bytes]:
     return [whole[at : at + size] for at in range(0, len(whole), size)]
 
 
-def events(n: int) -> list[rd.Event]:
-    """A text in n deltas, as events."""
+def events(n: int, *, ascii: bool = False) -> list[rd.Event]:
+    """A text in n deltas, as events. With `ascii` it is an English one; else a seventh of the pieces isn't ASCII."""
     ev = rd.events
-    deltas = [ev.TextDelta(0, word) for word in words(n)]
+    deltas = [ev.TextDelta(0, word) for word in words(n) if not ascii or word.isascii()]
     start = [ev.MessageStart("m"), ev.BlockStart(0, {"type": "text", "text": ""})]
     return [*start, *deltas, ev.BlockFinish(0), ev.MessageFinish("stop")]
 
