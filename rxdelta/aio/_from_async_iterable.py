@@ -227,7 +227,7 @@ class TaskPump(Generic[T]):
             try:
                 on_next(item)
             except BaseException as error:
-                self._raised(error)
+                self.raised(error)
                 return
             count += 1
             if count % _YIELD_EVERY == 0:
@@ -257,9 +257,9 @@ class TaskPump(Generic[T]):
         try:
             notify(*arguments)
         except BaseException as error:
-            self._raised(error, *arguments)
+            self.raised(error, *arguments)
 
-    def _raised(self, error: BaseException, *arguments: object) -> None:
+    def raised(self, error: BaseException, *arguments: object) -> None:
         """Stop, because the observer has raised."""
         self.stopped = True
         # Our own interruption, which an observer without `on_error` raises while the loop shuts down.

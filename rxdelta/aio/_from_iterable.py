@@ -103,7 +103,11 @@ def pushed(source: Iterable[T] | Callable[[], Iterable[T]], gate: Gate | None) -
             with gate.lock:
                 if not gate.is_open or pump.stopped:
                     return False
-                observer.on_next(item)
+                try:
+                    observer.on_next(item)
+                except BaseException as error:  # not the source's, so the observer can't be told of it
+                    pump.raised(error)
+                    raise
             return True
 
         def start() -> _OnThread[T]:

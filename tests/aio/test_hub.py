@@ -410,3 +410,16 @@ def test_stopping_while_the_source_emits_takes_no_more_of_it() -> None:
         assert stopped.status == "interrupted"
         assert list(reply)[-1] is stopped
     assert reply.snapshot is stopped
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, BaseException])
+def test_what_breaks_the_thread_of_a_blocking_source_ends_the_reply(kind: type[BaseException]) -> None:
+    def loads(_: str) -> Any:
+        raise kind("broken")
+
+    with rd.stream([b'{"choices": []}\n'], "openai-chat", loads=loads) as reply:
+        with pytest.raises(rd.StreamInterrupted):
+            reply.result()
+        with pytest.raises(rd.StreamInterrupted):
+            list(reply)
