@@ -539,7 +539,7 @@ def growth(prepare: Callable[[T], Act], make: Callable[[int], T], few: int, most
         tries -= 1
         least = [min(known, work_done(prepare(make(n)))) for known, n in zip(least, (1, few, 2 * few))]
         one, some, twice = least
-        found = (twice - one) / (some - one) if twice - one > 16 * few else 2  # next to nothing for each
+        found = (twice - one) / (some - one) if twice - one > 32 * few else 2  # next to nothing for each
     return found
 
 
