@@ -87,7 +87,7 @@ def refuse_loop() -> None:
     """
     if running_loop() is not None:
         raise InvalidValueError(
-            "an asyncio loop is running here, which a plain `for` would block; use "
+            "an asyncio loop is running here, and a plain `for` would block it; use "
             "`async with to_async_iterable(…)`",
             field="source",
         )
@@ -118,18 +118,7 @@ class BlockingReading(Generic[T]):
         self._items: _Items[T] | None = None
 
     def __enter__(self) -> Iterator[T]:
-        if running_loop() is not None:
-            raise InvalidValueError(
-                "an asyncio loop is running here, and a plain `for` would block it; use "
-                "`async with to_async_iterable(…)`",
-                field="source",
-            )
-        library = other_library()
-        if library is not None:
-            raise InvalidValueError(
-                f"to_iterable would block the loop of {library}, which runs this task; enter it in a worker thread",
-                field="source",
-            )
+        refuse_loop()
         if self._items is not None:
             raise InvalidValueError(
                 "a reading is entered once; make another with to_iterable()", field="source"
