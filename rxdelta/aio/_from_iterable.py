@@ -98,8 +98,8 @@ def pushed(source: Iterable[T] | Callable[[], Iterable[T]], gate: Gate | None) -
 
         def push(item: T) -> bool:
             """Emit an item here, if that is allowed. Otherwise the pump takes it, and the end."""
-            if gate is None:
-                return False
+            if gate is None or (session is not None and not session.backpressure.is_ready()):
+                return False  # the pump waits behind its items for more room
             with gate.lock:
                 if not gate.is_open or pump.stopped:
                     return False
@@ -113,7 +113,8 @@ def pushed(source: Iterable[T] | Callable[[], Iterable[T]], gate: Gate | None) -
         def start() -> _OnThread[T]:
             return _OnThread(source, loop, push)
 
-        pump = TaskPump(observer, start, loop, session_of(scheduler), journal_of(scheduler), "from_iterable")
+        session = session_of(scheduler)
+        pump = TaskPump(observer, start, loop, session, journal_of(scheduler), "from_iterable")
         return Disposable(pump.stop)
 
     return SourceObservable("rd.from_iterable(…)", begin)

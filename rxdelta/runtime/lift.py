@@ -13,7 +13,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable, SerialDisposable, SingleAssignmentDisposable
+from reactivex.disposable import Disposable, SingleAssignmentDisposable
 from reactivex.internal import noop
 from reactivex.scheduler import CurrentThreadScheduler
 
@@ -24,7 +24,8 @@ from rxdelta.runtime.marks import Emits, Mark, marked, refuse_newest
 from rxdelta.runtime.own_observable import OwnObservable, Taker
 from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
-from rxdelta.runtime.session import SessionScheduler, bounds_of, session_of
+from rxdelta.runtime.session import Room, SessionScheduler, bounds_of, session_of
+from rxdelta.runtime.timer import Timer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -126,6 +127,7 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self._effect_thread: int | None = None  # the thread that runs an effect
         self.bounds = Bounds(bounds_of(scheduler))
         self._in_front: Bounds | None = None  # the bounds of the source, if they aren't ours
+        self._room: Room | None = None
 
     @property
     def limits(self) -> Limits:
@@ -141,6 +143,27 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         """Let the limits hold for the operators in front and behind. Call it before the source is subscribed."""
         self.bounds.tell_limits(limits)
         self._in_front = Bounds(self.bounds, held=limits)
+
+    def room(self) -> Room:
+        """Return the room of this operator. From `close()` to `open()` the sources in front wait before their next value.
+
+        Ask for it when the state is made. Close it while you hold values that can't be emitted before work of your own has
+        ended, such as a check. Don't close it if that work needs another value of the source: it won't come. What you
+        subscribe for the work doesn't wait. The end of the subscription opens the room.
+
+        Sources wait for it as for a slow reader: `from_async_iterable`, and `from_iterable` in a loop. They still emit the
+        value that they have asked for. A source that others share goes on for them, so bound what you keep. Behind a plain
+        `subscribe`, which has no session, nothing waits.
+
+        Raises:
+            InvalidValueError: The source has been subscribed already.
+        """
+        if self._room is None:
+            if self._sources:
+                raise InvalidValueError(f"{self.name} asked for its room after its source was subscribed")
+            self._room = Room(self.session)
+            self.own(Disposable(self._room.dispose))
+        return self._room
 
     def on_next(self, value: T) -> None:
         """Emit a value."""
@@ -283,8 +306,17 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         """Return a timer, which stops at the end."""
         return Timer(self, time)
 
-    def subscribe(self, source: Observable[A], state: State[A], *, serial: bool = True) -> abc.DisposableBase:
-        """Subscribe a state to a source. Each notification is a turn, unless the state serialises by itself."""
+    def subscribe(
+        self, source: Observable[A], state: State[A], *, serial: bool = True, room: Room | None = None
+    ) -> abc.DisposableBase:
+        """Subscribe a state to a source. Each notification is a turn, unless the state serialises by itself.
+
+        Args:
+            source: The source.
+            state: What takes its notifications.
+            serial: `False` if it serialises them by itself.
+            room: What the source waits for, beside the reader. `lift` gives the operator's own source that of `room()`.
+        """
         on_next: Callable[[A], object] = state.on_next
         on_error: Callable[[Exception], object] = getattr(state, "on_error", self.on_error)
         on_completed: Callable[[], object] = getattr(state, "on_completed", self.on_completed)
@@ -298,7 +330,7 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
                 except BaseException as error:
                     self._fail(error, upstream, on_error)
 
-        self._connect(source, upstream, take, on_error, on_completed, serial)
+        self._connect(source, upstream, take, on_error, on_completed, serial, room)
         return upstream
 
     def _connect(
@@ -309,6 +341,7 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         on_error: Callable[[Exception], object],
         on_completed: Callable[[], object],
         serial: bool,
+        room: Room | None = None,
     ) -> None:
         def fail(error: Exception) -> None:
             if self.closed and error is self.raised:
@@ -332,9 +365,16 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         if self.closed:
             return
         bounds = self._in_front or self.bounds
-        scheduler = self.scheduler
-        if scheduler is None or self._in_front is not None or isinstance(scheduler, SessionScheduler):
-            scheduler = SessionScheduler(self.session, scheduler, bounds)
+        scheduler, session = self.scheduler, self.session
+        if room is not None:
+            session = room.session
+        if (
+            scheduler is None
+            or self._in_front is not None
+            or session is not self.session
+            or isinstance(scheduler, SessionScheduler)
+        ):
+            scheduler = SessionScheduler(session, scheduler, bounds)
         with within(bounds):
             upstream.disposable = source.subscribe(
                 calls[0], calls[1], partial(calls[2], None), scheduler=scheduler
@@ -382,29 +422,6 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             self.dispose()
             raise error
         end(*arguments, error)
-
-
-class Timer:
-    """A timer of one subscription. Its steps are turns; to start it again stops it first."""
-
-    def __init__(self, sink: Sink[Any], time: abc.SchedulerBase) -> None:
-        self._sink = sink
-        self._time = time
-        self._current = SerialDisposable()
-        sink.own(self._current)
-
-    def start(self, seconds: float, step: Callable[..., object], *arguments: Any) -> None:
-        """Run `step(*arguments)` as a turn after these seconds."""
-
-        def fire(*_: object) -> None:
-            self._sink.run(step, *arguments)
-
-        timer = SingleAssignmentDisposable()
-        self._current.disposable = timer
-        timer.disposable = self._time.schedule_relative(seconds, fire)
-
-    def stop(self) -> None:
-        self._current.disposable = Disposable()
 
 
 class _Stream(OwnObservable[T]):
@@ -492,7 +509,8 @@ def lift(
 
     def apply(source: Observable[A]) -> Observable[B]:
         def connect(sink: Sink[B]) -> None:
-            sink.subscribe(source, begin(sink), serial=serial)
+            state = begin(sink)
+            sink.subscribe(source, state, serial=serial, room=sink._room)
 
         return create(name, connect, emits=emits, source=source)
 

@@ -4,7 +4,8 @@ Observables carry values and one end downstream, and a disposal upstream. Five q
 go past the Observables, through a session:
 
 - *Room*: may the source go on? After each item a pump waits while `backpressure` isn't ready, that is, while the
-  reader's queue is full. Operators measure a provider's silence without the time in which there was no room.
+  reader's queue is full, or while an operator on the way has closed its `Room`. Operators measure a provider's silence
+  without the time in which there was no room.
 - *Idleness*: does the reader wait for a value? An operator that keeps the newest value holds it until then.
 - *End*: has the source closed? A pump registers with the session. A reader that leaves waits, for a bounded time,
   until the pumps that stopped with it have closed.
@@ -15,14 +16,16 @@ go past the Observables, through a session:
 
 **Who makes a session.** Each door (`to_async_iterable` and its kin) makes one for one reading. A shared source makes
 a `SharedSession` for its own pumps: it is ready while any of its readers is, and passes pumps and exceptions on to
-all of them. A plain `subscribe` makes none.
+all of them. An operator with a `Room` makes one for what is in front of it. A plain `subscribe` makes none.
 
 **Who finds it.** A door subscribes with a `SessionScheduler`, which carries the session. In Rx each operator passes
 its subscriber's scheduler on, so the session reaches every source, also one that is subscribed later, on whatever
 thread. `session_of(scheduler)` finds it. Some of Rx's own operators put another scheduler in its place, or none; the
 table in `docs/guide.md` names them. For these the session is also the context's `current_session` during the
 subscription. Python copies the context into each task and each call of a loop, but not into a thread. The scheduler
-takes precedence, because the context may be that of another reader, whose source happens to be emitting.
+takes precedence, because the context may be that of another reader, whose source happens to be emitting. A `Room` is
+found by the scheduler only: the context may be that of the value which an operator with a closed room works on, and what
+is subscribed for that work must not wait for its end.
 
 **Time.** A `SessionScheduler` takes its time from another scheduler: at a door from the reader's loop, in an operator
 with `scheduler=` from that one. Work that is due now runs at once, on the calling thread, as in Rx without a
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Pump",
     "Backpressure",
+    "Room",
     "Session",
     "SessionScheduler",
     "SharedSession",
@@ -172,7 +176,9 @@ class Session(Protocol):
 
 
 def current_session() -> Session | None:
-    return current_place.get()[0]
+    """The session of the context, without the rooms of operators."""
+    session = current_place.get()[0]
+    return None if session is None else _roomless(session)
 
 
 class _RxTime(PeriodicScheduler):
@@ -323,15 +329,14 @@ class _Logged(OwnObservable[T]):
             return self._source.subscribe(*taker, scheduler=scheduler)
 
 
-class SideSession:
-    """The session of a stream whose values aren't for the reader, such as a signal: no operator holds them for it."""
-
-    journal: Journal | None = None
+class _Passing:
+    """The session of the streams in front of an operator: it passes all on to the session behind that."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.backpressure = session.backpressure
-        self.idleness = Idleness(lambda: True)
+        self.idleness = session.idleness
+        self.journal: Journal | None = session.journal
 
     def register(self, pump: Pump) -> None:
         self._session.register(pump)
@@ -342,14 +347,121 @@ class SideSession:
     def check_lag(self) -> None:
         self._session.check_lag()
 
+    def roomless(self) -> Session:
+        """The same session without rooms."""
+        return self
 
-class _LoggedSession(SideSession):
+
+class SideSession(_Passing):
+    """The session of a stream whose values aren't for the reader, such as a signal: no operator holds them for it."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(_roomless(session))
+        self.idleness = Idleness(lambda: True)
+        self.journal = None
+
+
+class _LoggedSession(_Passing):
     """A reader whose events are written into a log before it gets them."""
 
-    def __init__(self, session: Session, journal: Journal) -> None:
+    def __init__(self, session: Session, journal: Journal | None) -> None:
         super().__init__(session)
-        self.idleness = session.idleness
         self.journal = journal
+
+    def roomless(self) -> Session:
+        behind = _roomless(self._session)
+        return self if behind is self._session else _LoggedSession(behind, self.journal)
+
+
+class _InFront(_Passing):
+    """The session in front of an operator with a room."""
+
+    def __init__(self, session: Session, room: Room) -> None:
+        super().__init__(session)
+        self.backpressure = Backpressure(lambda: room.is_open)
+
+    def check_lag(self) -> None:
+        if not self._session.backpressure.is_ready():  # else it isn't the reader that is slow
+            self._session.check_lag()
+
+    def roomless(self) -> Session:
+        return _roomless(self._session)
+
+
+def _roomless(session: Session) -> Session:
+    return session.roomless() if isinstance(session, _Passing) else session
+
+
+class Room:
+    """Whether an operator takes more values, in one subscription. The sources in front of it wait while it doesn't.
+
+    It is also closed while the reader has no room. All may be called on any thread, and more than once: the last call
+    counts. The end of the subscription opens the room for ever.
+
+    Args:
+        session: The operator's own session. Without one nobody waits.
+    """
+
+    def __init__(self, session: Session | None) -> None:
+        self._closed: set[object] = set()  # by whom: by us, or by those whom we follow
+        self._following: dict[object, abc.DisposableBase] = {}
+        self._is_over = False
+        self._behind = session
+        self.session: Session | None = None if session is None else _InFront(session, self)
+        if session is not None:
+            self._follow(session.backpressure)
+
+    @property
+    def is_open(self) -> bool:
+        return self._is_over or not self._closed
+
+    def close(self) -> None:
+        """Let the sources wait before their next value."""
+        self._closed.add(self)
+        self._update()
+
+    def open(self) -> None:
+        """Let the sources go on."""
+        self._closed.discard(self)
+        self._update()
+
+    def dispose(self) -> None:
+        self._is_over = True
+        for following in tuple(self._following.values()):
+            following.dispose()
+        self._update()
+
+    def follow(self, session: Session | None) -> abc.DisposableBase:
+        """Be closed while a room of another subscription is that belongs to the same reader, such as that of a branch."""
+        behind = self._behind
+        if isinstance(session, _InFront) and behind is not None and _roomless(session) is _roomless(behind):
+            return self._follow(session.backpressure)
+        return Disposable()
+
+    def _follow(self, other: Backpressure) -> abc.DisposableBase:
+        who = object()
+
+        def look() -> None:
+            # Again after a change: another thread may have looked meanwhile.
+            while (ready := other.is_ready()) is (who in self._closed):
+                change = self._closed.discard if ready else self._closed.add
+                change(who)
+            self._update()
+
+        def leave() -> None:
+            watching.dispose()
+            self._following.pop(who, None)
+            self._closed.discard(who)
+            self._update()
+
+        watching = other.watch(look)
+        self._following[who] = following = Disposable(leave)
+        look()
+        return following
+
+    def _update(self) -> None:
+        if self.session is not None:
+            self.session.backpressure.update()
 
 
 class SharedSession:

@@ -273,6 +273,35 @@ def test_a_timer_of_rx_runs_on_the_readers_loop(build: Any) -> None:
     asyncio.run(main())
 
 
+class Full:
+    """An operator that never takes more."""
+
+    def __init__(self, sink: rd.building.Sink[Any]) -> None:
+        sink.room().close()
+        self.on_next = sink.on_next
+
+
+class CountedSources(Sources):
+    given = 0
+
+    async def bursts(self) -> AsyncIterator[int]:
+        async for number in super().bursts():
+            self.given += 1
+            yield number
+
+
+@pytest.mark.parametrize("build", [*TIMERS.values(), *OTHERS.values()], ids=[*TIMERS, *OTHERS])
+def test_the_room_of_an_operator_reaches_through_rxs_own_operators(build: Any) -> None:
+    async def main() -> None:
+        sources = CountedSources()
+        async with rd.to_async_iterable(build(sources).pipe(rd.building.lift("full", Full))):
+            await asyncio.sleep(0.03)  # in which a source that doesn't wait gives three or more
+            assert sources.subscribed
+            assert sources.given <= sources.subscribed
+
+    asyncio.run(main())
+
+
 def test_a_thread_of_rx_carries_no_session() -> None:
     """Of the table's last row: there is no loop on the thread, so nothing can wait."""
     taken = threading.Semaphore(0)

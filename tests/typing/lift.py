@@ -23,9 +23,11 @@ class Mapper:
 class State:
     def __init__(self, sink: rd.building.Sink[int]) -> None:
         self._sink = sink
+        self._room = sink.room()
 
     def on_next(self, value: str) -> None:
         assert_type(self._sink.limits, rd.Limits)
+        assert_type(self._room.is_open, bool)
         self._sink.on_next(len(value))
 
 

@@ -60,6 +60,7 @@ class Branch(OwnObservable[T]):
         split = self._split
         if split is not None:
             reader.bounds.follow(split.sink.bounds)
+            reader.own(split.room.follow(reader.session))
             reader.own(Disposable(partial(self._leave, reader, split.readers.disposable)))
             if self._so_far():
                 split.sink.turn(self._join, reader)  # the source's events wait until the reader has caught up
@@ -118,6 +119,7 @@ class Split(Generic[S]):
 
     def __init__(self, sink: Sink[S]) -> None:
         self.sink = sink
+        self.room = sink.room()  # closed while an operator in a branch has closed its own
         self.readers = RefCountDisposable(sink)
         sink.own(Disposable(self._abandon))
 
@@ -172,7 +174,7 @@ def split_by(name: str, begin: Callable[[Sink[S]], Split[S]]) -> Callable[[Obser
                         split.readers.dispose()
 
                 outer.own(Disposable(leave))
-                sink.subscribe(source, split)
+                sink.subscribe(source, split, room=split.room)
 
             create(name, start).subscribe(outer, scheduler=outer.scheduler)
 

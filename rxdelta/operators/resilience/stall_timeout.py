@@ -48,11 +48,11 @@ def stall_timeout(
 
     Put it behind `from_async_iterable` or behind `decode`. At the first place it sees every chunk, and `decode` behind
     it can still finish a whole message if the provider merely leaves the connection open. A reader's own time is no
-    silence. While the reader has no room and the source waits (`overflow="block"`), or while an observer works, no
-    limit expires, and `idle` starts again afterwards. Directly behind `throttle_latest` and its kin, which hold their
-    value for a busy reader, `first` and `idle` don't expire until the reader asks for the next one. A timer that is
-    late, because a reader has blocked the loop, checks again before it fails. The source is disposed before the error
-    is passed on.
+    silence. While the source waits, because the reader has no room (`overflow="block"`) or because an operator behind
+    this one works on what it holds, or while an observer works, no limit expires, and `idle` starts again afterwards.
+    Directly behind `throttle_latest` and its kin, which hold their value for a busy reader, `first` and `idle` don't
+    expire until the reader asks for the next one. A timer that is late, because a reader has blocked the loop, checks
+    again before it fails. The source is disposed before the error is passed on.
 
     Completes with the source.
 

@@ -26,6 +26,7 @@ from support.marbles import BOOM, marbles
 
 import rxdelta as rd
 from rxdelta import events as ev
+from rxdelta.runtime import Backpressure, Idleness
 from rxdelta.runtime.place import current_place
 from rxdelta.testing import sample_chunks
 
@@ -542,6 +543,8 @@ class Reading:
 
     def __init__(self) -> None:
         self.errors: list[Exception] = []
+        self.backpressure = Backpressure(lambda: True)
+        self.idleness = Idleness(lambda: True)
 
     def fail(self, error: Exception) -> bool:
         self.errors.append(error)

@@ -234,7 +234,7 @@ def test_53_the_first_value_may_come_while_another_thread_starts_the_timer_for_i
             thread.join(10)
         return SingleAssignmentDisposable()
 
-    monkeypatch.setattr(import_module("rxdelta.runtime.lift"), "SingleAssignmentDisposable", make)
+    monkeypatch.setattr(import_module("rxdelta.runtime.timer"), "SingleAssignmentDisposable", make)
     ended: list[float] = []
     source.pipe(rd.stall_timeout(first=100, idle=10, scheduler=scheduler)).subscribe(
         on_error=lambda _: ended.append(scheduler.clock)
