@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rxdelta.core import Event, InvalidValueError, check_seconds
 from rxdelta.core.events import ReasoningDelta, TextDelta, reasoning_delta, text_delta
-from rxdelta.operators.pacing.cutting import Chunking, Cutter, Rule, rule_of
+from rxdelta.cutting import Chunking, Cutter, Rule, rule_of
 from rxdelta.operators.pacing.paced import Paced
 from rxdelta.runtime import ABOUT_NOW, lift, operator_maker, seconds
 

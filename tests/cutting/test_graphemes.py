@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import sys
 import unicodedata
+from typing import Any
 
 import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rxdelta.operators.pacing.graphemes import LONGEST_GRAPHEME, grapheme_end, is_unfinished
+from rxdelta.cutting.graphemes import (
+    LONGEST_GRAPHEME,
+    _kind,  # pyright: ignore[reportPrivateUsage]
+    grapheme_end,
+    graphemes,
+    has_joining,
+    is_border,
+    is_unfinished,
+)
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 WHOLE = {
@@ -100,10 +109,36 @@ KNOWN = [
 TRICKY = [*"".join(WHOLE.values()).replace("\ud83d\ude00", ""), *"\n\t \xad\u200b\u200c\u0bcd\u0b95\ufeff。"]
 
 
+@pytest.mark.parametrize("cluster", WHOLE.values(), ids=WHOLE)
+def test_what_may_join_is_known(cluster: str) -> None:
+    assert has_joining(f"a{cluster}") is (cluster != "a")
+    assert not any(is_border(cluster, cut) for cut in range(1, len(cluster)))
+
+
+@given(st.lists(st.one_of(st.sampled_from(TRICKY), st.sampled_from(KNOWN)), max_size=20))
+def test_a_border_that_two_neighbours_tell_is_one(characters: list[str]) -> None:
+    text = "".join(characters)
+    parts = graphemes(text)
+    assert "".join(parts) == text
+    told = {cut for cut in range(1, len(text)) if is_border(text, cut)}
+    assert told <= borders(parts) <= borders(regex.findall(r"\X", text)) | {len(text)}
+    assert has_joining(text) or parts == list(text) or parts == [*text, ""]
+
+
 @given(st.lists(st.one_of(st.sampled_from(TRICKY), st.sampled_from(KNOWN)), max_size=20))
 def test_every_border_is_one_of_the_standards(characters: list[str]) -> None:
     text = "".join(characters)
     assert borders(clusters(text)) <= borders(regex.findall(r"\X", text))
+
+
+def test_no_plain_character_is_of_a_kind_that_joins() -> None:
+    """Two by two they can't all be tried, but the kinds of those that two plain neighbours may have never join."""
+    plain = [chr(code) for code in range(sys.maxunicode + 1) if not has_joining(chr(code)) and code > 0x7F]
+    assert len(plain) > 50_000
+    kinds: dict[Any, str] = {_kind(character): character for character in plain}
+    for first in kinds.values():
+        for second in kinds.values():
+            assert grapheme_end(f"{first}{second}", 0) == 1
 
 
 @pytest.mark.slow

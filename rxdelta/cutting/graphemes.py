@@ -8,11 +8,12 @@ the standard is never cut, but two clusters may be taken as one. The kinds of ch
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from itertools import chain
 from unicodedata import category, combining
 
-__all__ = ["LONGEST_GRAPHEME", "grapheme_end", "is_unfinished"]
+__all__ = ["LONGEST_GRAPHEME", "grapheme_end", "graphemes", "has_joining", "is_border", "is_unfinished"]
 
 LONGEST_GRAPHEME = 128
 """A cluster is cut after this many code points, so that endless combining marks are no endless cluster.
@@ -57,6 +58,30 @@ _HANGUL = (
     (0xD7CB, 0xD7FB, _T),
 )
 
+_PLAIN = (
+    "\x00-\x0c\x0e-\u02ff\u0370-\u0482\u048a-\u0590\u05d0-\u05ff\u0606-\u060f\u061b-\u064a\u0660-\u066f\u0671-\u06d5"
+    "\u0904-\u0939\u0958-\u0961\u0964-\u0980\u0e01-\u0e30\u0e40-\u0e46\u1200-\u135c\u1360-\u1711\u1e00-\u200b\u200e-\u20cf\u2100-\u2cee"
+    "\u2e00-\u3029\u3030-\u3098\u309b-\ua66e\uac00-\ud7a3\uf900-\ufb1d\ufe30-\uff9d\U0001f200-\U0001f3fa\U0001f400-\U0001faff"
+    "\U00020000-\U0003ffff"
+)
+"""Characters that join no neighbour of this kind: most letters, signs and white space, but not a carriage return."""
+
+_PLAIN_PAIR = re.compile(rf"[{_PLAIN}]{{2}}")
+_JOINING = re.compile(rf"[^{_PLAIN}]")
+
+
+def has_joining(text: str) -> bool:
+    """Whether a character of the text may join a neighbour. Otherwise each character is a cluster."""
+    return ("\r" in text) if text.isascii() else _JOINING.search(text) is not None
+
+
+def is_border(text: str, cut: int) -> bool:
+    """Whether the two neighbours of this position alone say that it is a border."""
+    before, after = text[cut - 1], text[cut : cut + 1]
+    if before < "\u0300" > after:  # most text, for which a pattern costs more
+        return before != "\r" and after != ""
+    return _PLAIN_PAIR.match(text, cut - 1) is not None
+
 
 def grapheme_end(text: str, start: int) -> int:
     """Return the end of the cluster that begins at `start`; -1 if later text may still belong to it.
@@ -66,8 +91,8 @@ def grapheme_end(text: str, start: int) -> int:
         (2, -1)
     """
     size = len(text)
-    if start + 1 < size and _stands_alone(text[start]) and _stands_alone(text[start + 1]):
-        return start + (2 if text.startswith("\r\n", start) else 1)
+    if is_border(text, start + 1):
+        return start + 1
     last = _kind(text[start])
     linked = last == _LINKER
     flags = False
@@ -91,6 +116,22 @@ def grapheme_end(text: str, start: int) -> int:
     return size if last in (_CONTROL, _LF) else -1
 
 
+def graphemes(text: str) -> list[str]:
+    """Return the clusters of this text, the last of which may grow or be empty.
+
+    Example:
+        >>> graphemes("a\\r\\nb"), graphemes("a\\n")
+        (['a', '\\r\\n', 'b'], ['a', '\\n', ''])
+    """
+    found: list[str] = []
+    start = 0
+    while start < len(text) and (end := grapheme_end(text, start)) > 0:
+        found.append(text[start:end])
+        start = end
+    found.append(text[start:])
+    return found
+
+
 def is_unfinished(cluster: str) -> bool:
     """Whether a cluster is incomplete without the following text: half a flag or pair, a joiner at the end.
 
@@ -102,11 +143,6 @@ def is_unfinished(cluster: str) -> bool:
     return last in (_JOINER, _PREPEND, _CR, _HIGH) or (
         last == _FLAG and sum(_kind(character) == _FLAG for character in cluster) % 2 == 1
     )
-
-
-def _stands_alone(character: str) -> bool:
-    """Most text: two neighbours of this kind are always two clusters, except CR LF."""
-    return character < "\u0300" or "\u4e00" <= character <= "\u9fff"
 
 
 @lru_cache(4096)

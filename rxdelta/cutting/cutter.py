@@ -14,18 +14,21 @@ from time import thread_time
 from typing import Literal, TypeAlias
 
 from rxdelta.core import SPACELESS, InvalidValueError, did_you_mean
-from rxdelta.operators.pacing.graphemes import grapheme_end, is_unfinished
+from rxdelta.cutting.graphemes import grapheme_end, is_border, is_unfinished
 
-__all__ = ["Chunking", "Cutter", "Rule", "rule_of"]
+__all__ = ["LONGEST", "WORD", "AtOnce", "Chunking", "Cutter", "Rule", "rule_of"]
 
 Chunking: TypeAlias = Literal["word", "line", "char"] | re.Pattern[str] | Callable[[str], str | None]
 Rule: TypeAlias = Callable[[str, int], int]
 """Returns the position of the next cut in this text, or 0 if it isn't certain yet. The rule has already read the given
 number of characters."""
 
+AtOnce: TypeAlias = Callable[[str], "list[str] | None"]
+"""Returns all pieces of this text, the last of which may grow, or `None` if the text needs the rule."""
+
 _LOG = logging.getLogger("rxdelta")
 
-_LONGEST = {"word": 256, "line": 4096, "char": 1}  # in code points; "word" also for patterns and functions
+LONGEST = {"word": 256, "line": 4096, "char": 1}  # in code points; "word" also for patterns and functions
 _LONGEST_RISKY = 20  # for a pattern whose time may be exponential in this length
 
 _SLOW = 0.02  # seconds of this thread's time for one search
@@ -34,24 +37,34 @@ _MAX_SLOW = 3  # slow searches before a pattern is given up
 _TRAILING = (
     "\u3001\u3002\u300d\u300f\uff01\uff09\uff0c\uff1a\uff1b\uff1f"  # punctuation of scripts without spaces
 )
-_WORD = re.compile(rf"\s*(?:[{SPACELESS}][{_TRAILING}]*|[^\s{SPACELESS}]+)\s*")
+WORD = re.compile(rf"\s*(?:[{SPACELESS}][{_TRAILING}]*|[^\s{SPACELESS}]+)\s*")
 
 
-def rule_of(chunking: Chunking) -> tuple[Callable[[], Rule], int]:
-    """Return a factory for a subscription's rule, and the longest piece. `InvalidValueError` for an unknown rule."""
+def rule_of(
+    chunking: Chunking, name: str = "chunking", *, timed: bool = True
+) -> tuple[Callable[[], Rule], int]:
+    """Return a factory for a subscription's rule, and the longest piece. `InvalidValueError` for an unknown rule.
+
+    Args:
+        chunking: The kind of pieces.
+        name: What the caller's argument is called, for errors.
+        timed: Whether a slow pattern is given up, so that the cuts may depend on the machine. Otherwise they depend on
+            the text alone.
+    """
     if isinstance(chunking, re.Pattern):
         if not isinstance(chunking.pattern, str):
-            raise InvalidValueError.of([("chunking", chunking, "must be a pattern for text, not for bytes")])
-        _refuse_empty(chunking)
-        return lambda: _ByPattern(chunking), _LONGEST_RISKY if _is_risky(chunking) else _LONGEST["word"]
+            raise InvalidValueError.of([(name, chunking, "must be a pattern for text, not for bytes")])
+        _refuse_empty(chunking, name)
+        pattern = _ByTimedPattern if timed else _ByPattern
+        return lambda: pattern(chunking), _LONGEST_RISKY if _is_risky(chunking) else LONGEST["word"]
     if isinstance(chunking, str):
         named: Rule | None = {"word": _by_word, "line": _by_line, "char": _by_character}.get(chunking)
         if named is not None:
-            return lambda: named, _LONGEST[chunking]
+            return lambda: named, LONGEST[chunking]
     elif callable(chunking):
-        return lambda: _ByFunction(chunking), _LONGEST["word"]
+        return lambda: _ByFunction(chunking, name), LONGEST["word"]
     wanted = "must be 'word', 'line', 'char', a compiled pattern or a function"
-    raise InvalidValueError.of([("chunking", chunking, wanted, did_you_mean(chunking, _LONGEST))])
+    raise InvalidValueError.of([(name, chunking, wanted, did_you_mean(chunking, LONGEST))])
 
 
 class Cutter:
@@ -90,6 +103,23 @@ class Cutter:
             end = len(text)
         return self._take(end)
 
+    def pieces(self, text: str, at_once: AtOnce | None = None, *, final: bool = False) -> list[str]:
+        """Take more of the text, and return all pieces that are certain now. This replaces the other methods.
+
+        The pieces are those of `piece`: `at_once` is only faster than the rule.
+        """
+        self._text += text
+        known = at_once(self._text) if at_once is not None and not self._cut and not final else None
+        if known is not None:
+            self._text = known.pop() if known else ""
+            self._edge = self._seen = 0
+            return known
+        pieces: list[str] = []
+        while self.has_some and (piece := self.piece(final=final)):
+            pieces.append(piece)
+        self._append("")
+        return pieces
+
     def rest(self) -> str:
         """Take all joined text, whole piece or not, except an incomplete grapheme at its end."""
         text = self._text
@@ -107,17 +137,23 @@ class Cutter:
         `feed` and `join` need one lock. The other methods may run during `feed`, on another thread.
         """
         if self._new:
-            start = self._start
-            self._text = self._text[start:] + "".join(self._new)
+            self._append("".join(self._new))
             self._new.clear()
-            self._edge -= start
-            self._cut = max(0, self._cut - start)
-            self._start = 0
 
     @property
     def has_some(self) -> bool:
         """Whether joined text is left."""
         return self._start < len(self._text)
+
+    @property
+    def left(self) -> int:
+        """How many joined characters are left."""
+        return len(self._text) - self._start
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether a cut is known whose border isn't certain yet."""
+        return self._cut > 0
 
     @property
     def is_empty(self) -> bool:
@@ -126,14 +162,19 @@ class Cutter:
     def _border(self, cut: int) -> int:
         """The first border between graphemes at or after `cut`; -1 if it isn't certain yet."""
         text, edge = self._text, self._edge
-        if cut > edge and "\r" != text[cut - 1] < "\u0300":
-            follows = text[cut : cut + 1]
-            if "" < follows < "\u0300" or text[cut - 1] == "\n":
-                return cut
+        if cut > edge and (text[cut - 1] == "\n" or is_border(text, cut)):
+            return cut
         while 0 <= edge < cut:
             self._edge = edge
             edge = grapheme_end(text, edge)
         return edge
+
+    def _append(self, text: str) -> None:
+        """Forget what has been taken, and append this text."""
+        start, self._start = self._start, 0
+        self._text = self._text[start:] + text
+        self._edge -= start
+        self._cut = max(0, self._cut - start)
 
     def _take(self, end: int) -> str:
         piece = self._text[self._start : end]
@@ -152,7 +193,7 @@ def _by_line(window: str, seen: int) -> int:
 
 def _by_word(window: str, seen: int) -> int:  # noqa: ARG001
     """A word with the white space after it (and before the first). Scripts without spaces are cut at each letter."""
-    word = _WORD.match(window)
+    word = WORD.match(window)
     return word.end() if word is not None and word.end() < len(window) else 0
 
 
@@ -161,33 +202,49 @@ class _ByPattern:
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self._pattern = pattern
+
+    def __call__(self, window: str, seen: int) -> int:
+        for end in range(seen + 1, len(window) + 1):
+            cut = self._cut(window, end)
+            if cut:
+                return cut
+        return 0
+
+    def _cut(self, window: str, end: int) -> int:
+        match = self._pattern.search(window, 0, end)
+        return match.end() if match is not None and match.start() < match.end() < end else 0
+
+
+class _ByTimedPattern(_ByPattern):
+    """A pattern for a stage that promises a time: after a few slow searches, words are cut instead."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        super().__init__(pattern)
         self._slow_searches_left = _MAX_SLOW
 
     def __call__(self, window: str, seen: int) -> int:
-        if not self._slow_searches_left:
-            return _by_word(window, seen)
-        search = self._pattern.search
-        for end in range(seen + 1, len(window) + 1):
-            began = thread_time()
-            match = search(window, 0, end)
-            if thread_time() - began > _SLOW:
-                self._count_slow_search()
-                return end
-            if match is not None and match.start() < match.end() < end:
-                return match.end()
-        return 0
+        return super().__call__(window, seen) if self._slow_searches_left else _by_word(window, seen)
+
+    def _cut(self, window: str, end: int) -> int:
+        began = thread_time()
+        cut = super()._cut(window, end)
+        if thread_time() - began <= _SLOW:
+            return cut
+        self._count_slow_search()
+        return end
 
     def _count_slow_search(self) -> None:
         self._slow_searches_left -= 1
         if not self._slow_searches_left:
-            _LOG.warning("the pattern %r takes too long; smooth() goes on with words", self._pattern.pattern)
+            _LOG.warning("the pattern %r takes too long; words are cut instead", self._pattern.pattern)
 
 
 class _ByFunction:
     """The function is called with each beginning of the text in turn; its first answer counts."""
 
-    def __init__(self, function: Callable[[str], str | None]) -> None:
+    def __init__(self, function: Callable[[str], str | None], name: str) -> None:
         self._function = function
+        self._name = name
 
     def __call__(self, window: str, seen: int) -> int:
         for end in range(seen + 1, len(window) + 1):
@@ -196,17 +253,17 @@ class _ByFunction:
                 continue
             if not piece or not isinstance(piece, str) or not window.startswith(piece):
                 wanted = "must return a beginning of the text that it is given, which is not empty, or None"
-                raise InvalidValueError.of([("chunking", piece, wanted)])
+                raise InvalidValueError.of([(self._name, piece, wanted)])
             return len(piece)
         return 0
 
 
-def _refuse_empty(pattern: re.Pattern[str]) -> None:
+def _refuse_empty(pattern: re.Pattern[str], name: str) -> None:
     """Raise `InvalidValueError` for a pattern that matches the empty text, which is no piece."""
     for text in ("", "a", " ", "a b. c\n"):
         match = pattern.search(text)
         if match is not None and match.start() == match.end():
-            raise InvalidValueError.of([("chunking", pattern, "must not match the empty text")])
+            raise InvalidValueError.of([(name, pattern, "must not match the empty text")])
 
 
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?|\{(\d*)(,?)(\d*)\}|.", re.DOTALL)

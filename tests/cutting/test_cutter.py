@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rxdelta as rd
-from rxdelta.operators.pacing import cutting
-from rxdelta.operators.pacing.cutting import Cutter, rule_of
+from rxdelta.cutting import Cutter, rule_of
+from rxdelta.cutting import cutter as _cutter
 
 SENTENCE = re.compile(r"[.!?]+\s+")
 
@@ -158,7 +158,7 @@ def test_50_a_pattern_that_takes_too_long_all_the_same_is_given_up(
         now[0] += 1
         return now[0]
 
-    monkeypatch.setattr(cutting, "thread_time", thread_time)
+    monkeypatch.setattr(_cutter, "thread_time", thread_time)
     assert cut(SENTENCE, "One two. Three") == ["O", "n", "e", " two. ", "Three"]
     assert "takes too long" in caplog.text
 
