@@ -32,6 +32,7 @@ PARTS = {
     "memory": "Memory of live streams",
     "from_bytes": "From bytes to snapshots",
     "watching": "Watching and sharing",
+    "text": "Text on its way",
     "to_browser": "To a browser",
     "partial_json": "Arguments while they come",
     "importing": "Import",

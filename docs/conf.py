@@ -80,7 +80,7 @@ PYTHON = {
 UNNAMED = (
     "BackgroundTask BaseEvent DisposableBase MeterProvider RunAgentInput TracerProvider "
     "Allow BlockingReading Chunking Frame Growth Kind Nested Opener Overflow Reading Reads ReplyOpener Room Signal "
-    "Seconds Source Timer Tool Unread Emits KeyOf Origin Content ContentItem Placed"
+    "Seconds Source Timer Tool Unread Emits KeyOf Origin Content ContentItem Placed By Check OnHit Operator Replacement"
 )
 
 

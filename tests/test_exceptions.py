@@ -156,13 +156,18 @@ CALLBACKS: dict[str, Callback] = {
     "retry_stream's factory": lambda fail, _: rd.retry_stream(fail),
     "retry_stream's retry_if": lambda fail, _: rd.retry_stream(broken, retry_if=fail),
     "retry_stream's backoff": lambda fail, _: rd.retry_stream(broken, backoff=fail),
+    "fallback's function": lambda fail, _: rd.fallback(fail),
     "per_block's fn": lambda fail, events: events.pipe(rd.per_block(fail)),
     "smooth's chunking": lambda fail, events: events.pipe(rd.smooth(fail)),
     "stall_timeout's is_ping": lambda fail, events: events.pipe(rd.stall_timeout(idle=5, is_ping=fail)),
+    "redact's replacement": lambda fail, events: events.pipe(rd.redact("Hi", fail)),
+    "map_text's fn": lambda fail, events: events.pipe(rd.map_text(fail)),
+    "guard's on_hit": lambda fail, events: events.pipe(rd.guard(lambda _: False, on_hit=fail)),
     "decode's factory": lambda fail, events: events.pipe(rd.decode(fail)),
     "to_ai_sdk's on_error": lambda fail, _: broken().pipe(rd.to_ai_sdk(on_error=fail)),
     "an observer": lambda fail, events: events.pipe(observed_by(fail)),
     "an observer behind a scan": lambda fail, events: events.pipe(rd.scan_deltas(), observed_by(fail)),
+    "an observer of a race": lambda fail, events: rd.race(rx.never(), events).pipe(observed_by(fail)),
     "an observer of a shared source": lambda fail, events: events.pipe(rd.share_events(), observed_by(fail)),
 }
 BESIDE: dict[str, Callback] = {
@@ -372,6 +377,7 @@ TIMED: dict[str, Callable[[rx.Observable[Any]], rx.Observable[Any]]] = {
     "compact_deltas": lambda events: events.pipe(rd.compact_deltas(1)),
     "smooth": lambda events: events.pipe(rd.smooth("char", rate=1, max_lag=10)),
     "stall_timeout": lambda events: events.pipe(rd.stall_timeout(idle=1)),
+    "race": lambda events: rd.race(rx.never(), events, after=1),
     "retry_stream": lambda events: rd.retry_stream(lambda: events.pipe(rd.stall_timeout(idle=1)), attempts=2),
 }
 

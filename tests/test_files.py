@@ -64,3 +64,15 @@ def test_the_readme_of_pypis_page_has_no_relative_link(monkeypatch: pytest.Monke
     targets = re.findall(r"""(?<=\]\()[^)]+|(?<=src=")[^"]+""", readme)
     assert any("raw.githubusercontent.com" in target for target in targets)
     assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+
+
+def test_no_file_has_what_a_merge_left() -> None:
+    left = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for folder in ("rxdelta", "tests", "docs", "examples", "benchmarks")
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in (".py", ".md", ".rst", ".toml")
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if re.match(r"\s*(<{7}|>{7}|\|{7}) ", line)
+    ]
+    assert left == []

@@ -307,8 +307,16 @@ OPERATORS: dict[str, Callable[[Events], Act]] = {
     "parse_ndjson": through(rd.parse_ndjson, lined),
     "decode": through(lambda: rd.decode("langchain"), chunks),
     "retry_stream": lambda events: lambda: drain(rd.retry_stream(lambda: rx.from_iterable(events))),
+    "fallback": lambda events: lambda: drain(rd.fallback(rx.from_iterable(events))),
+    "race": lambda events: lambda: drain(rd.race(rx.from_iterable(events), rx.never())),
     "stall_timeout": timed(lambda scheduler: rd.stall_timeout(1, 1, scheduler=scheduler)),
     "until_stopped": through(lambda: rd.until_stopped(rx.never())),
+    "redact": through(lambda: rd.redact(r"s\w+k|k\d+")),
+    "map_text": through(lambda: rd.map_text(str.upper)),
+    "cut_text": through(rd.cut_text),
+    "sentences": through(rd.sentences),
+    "until_sequence": through(lambda: rd.until_sequence("\n\n-", "some  ")),
+    "guard": through(lambda: rd.guard(bool, context=100)),  # without it, each check gets all of the block
     "validate": through(lambda: rd.validate(nothing)),
     "run_tools": through(lambda: rd.run_tools({"f": lambda **_: 1})),
     "smooth": timed(lambda scheduler: rd.smooth(scheduler=scheduler)),
@@ -566,6 +574,9 @@ EXCEPTIONS: dict[str, tuple[Iterable[str], Iterable[str]]] = {
     "it asks each call of each snapshot whether its tool has ended": (
         ["updates of calls"], ["share_latest", "until_all_tools_terminal"],
     ),
+    "a unit's beginning is looked at again until its end has come, or it is cut": (
+        ["json text"], ["cut_text", "map_text", "sentences", "guard"],
+    ),
     "the usage in a chunk is every candidate's, of which there are at most eight": (["candidates"], ["gemini"]),
 }  # fmt: skip
 """Why it can't be less: the ways to grow, and whose work grows more with them."""
@@ -574,6 +585,7 @@ REFUSED: dict[str, Iterable[str]] = {
     "scan_deltas": ["messages", "runs"],
     "retry_stream": ["messages"],
     "text_deltas": ["runs"],
+    "sentences": ["runs"],
     "stable_blocks": ["runs"],
     "partial_json": ["runs"],
     "partial_arguments": ["runs"],

@@ -46,20 +46,26 @@ FEEDS: dict[str, tuple[Any, str]] = {
 OF_EVENTS: dict[str, Callable[[], Any]] = {
     "compact_deltas": lambda: rd.compact_deltas(0.01),
     "completed_tool_calls": rd.completed_tool_calls,
+    "cut_text": rd.cut_text,
     "group_by_block": rd.group_by_block,
     "group_by_choice": rd.group_by_choice,
     "group_by_message": rd.group_by_message,
     "group_by_run": rd.group_by_run,
+    "guard": lambda: rd.guard(lambda _: True),
     "json_items": rd.json_items,
+    "map_text": lambda: rd.map_text(str.upper),
     "partial_arguments": rd.partial_arguments,
     "partial_json": rd.partial_json,
     "per_block": lambda: rd.per_block(lambda block: block),
+    "redact": lambda: rd.redact("x"),
     "run_tools": lambda: rd.run_tools({}),
     "scan_deltas": rd.scan_deltas,
+    "sentences": rd.sentences,
     "share_events": rd.share_events,
     "smooth": rd.smooth,
     "stable_blocks": rd.stable_blocks,
     "text_deltas": rd.text_deltas,
+    "until_sequence": lambda: rd.until_sequence("x"),
     "until_stopped": lambda: rd.until_stopped(rx.never()),
     "validate": rd.validate,
     "with_custom": lambda: rd.with_custom(rx.never()),
@@ -92,7 +98,7 @@ OF_ANYTHING = {
         "only_choice",
         "with_limits",
     ),  # these look on
-    *("retry_stream", "exponential_backoff"),  # no operators
+    *("retry_stream", "exponential_backoff", "fallback", "race"),  # no operators
 }
 
 
@@ -200,12 +206,36 @@ REFUSED: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: rd.on_settled(None), ["fn: must be a function of a snapshot and an outcome"]),  # type: ignore[arg-type]
     (lambda: rd.validate("strict"), ["on_violation: must be a function"]),  # type: ignore[arg-type]
     (lambda: rd.retry_stream(source()), ["factory: must be a function that makes the stream"]),
+    (lambda: rd.fallback(), ["fallback needs at least one source"]),
+    (lambda: rd.fallback([source()]), ["sources[0]: must be an Observable of events, or a function", "write fallback(*sources)"]),  # type: ignore[arg-type]
+    (lambda: rd.fallback(source(), iter(())), ["sources[1]: must be an Observable of events", "then decode(), make one of chunks"]),  # type: ignore[arg-type]
+    (lambda: rd.fallback(lambda snapshot: source()), ["a function without arguments"]),  # type: ignore[arg-type]
+    (lambda: rd.race(source().pipe(rd.scan_deltas())), ["race() reads events, and scan_deltas() in front of it emits snapshots"]),  # type: ignore[arg-type]
+    (lambda: rd.race(source(), after=-1), ["after: must be a positive number of seconds"]),
+    (lambda: rd.race(source(), after=True), ["after: must be a positive number of seconds"]),
+    (lambda: rd.race(source(), scheduler="now"), ["scheduler: must be a scheduler of reactivex"]),  # type: ignore[arg-type]
     (lambda: rd.until_stopped(rx.never(), reason=5), ["reason: must be a string"]),  # type: ignore[arg-type]
     (lambda: rd.until_stopped(threading.Event()), ["signal: must be an Observable, an asyncio.Event, or an awaitable"]),  # type: ignore[arg-type]
     (lambda: rd.stall_timeout(), ["needs at least one limit: first, idle or total"]),
     (lambda: rd.throttle_latest("50ms"), ["a positive number of seconds, at most 1e9, or a timedelta (got seconds='50ms'); write 0.05"]),  # type: ignore[arg-type]
     (lambda: rd.throttle_latest(1, scheduler="now"), ["scheduler: must be a scheduler of reactivex"]),  # type: ignore[arg-type]
     (lambda: rd.smooth("words"), ["chunking: must be 'word', 'line'", "did you mean 'word'?"]),  # type: ignore[arg-type]
+    (lambda: rd.redact(5), ["pattern: must be"]),  # type: ignore[arg-type]
+    (lambda: rd.redact("["), ["pattern: is no regular expression: "]),
+    (lambda: rd.redact("x*"), ["pattern: must "]),
+    (lambda: rd.redact("x", 5), ["replacement: must be"]),  # type: ignore[arg-type]
+    (lambda: rd.redact("x", r"\1"), ["replacement: "]),
+    (lambda: rd.redact("x", holdback=0), ["holdback: must be"]),
+    (lambda: rd.map_text("x"), ["fn: must be a function of a text"]),  # type: ignore[arg-type]
+    (lambda: rd.map_text(str.upper, "words"), ["by: must be 'word', ", "did you mean 'word'?"]),  # type: ignore[arg-type]
+    (lambda: rd.cut_text("sentences"), ["by: must be", "did you mean 'sentence'?"]),  # type: ignore[arg-type]
+    (lambda: rd.until_sequence(), ["sequences: must be one or more texts that aren't empty"]),
+    (lambda: rd.until_sequence(""), ["sequences: must be one or more texts that aren't empty"]),
+    (lambda: rd.until_sequence(["a"]), ["write until_sequence(*sequences)"]),  # type: ignore[arg-type]
+    (lambda: rd.guard("x"), ["check: must be a function of a text"]),  # type: ignore[arg-type]
+    (lambda: rd.guard(bool, "sentences"), ["by: must be", "did you mean 'sentence'?"]),  # type: ignore[arg-type]
+    (lambda: rd.guard(bool, on_hit=5), ["on_hit: must be 'stop', 'error', another text"]),  # type: ignore[arg-type]
+    (lambda: rd.guard(bool, context=-1), ["context: must be a number of characters, from 0"]),
     (lambda: rd.json_items(1.5), ["path: must consist of keys and indexes"]),  # type: ignore[arg-type]
     (lambda: rd.to_ai_sdk(on_error="Sorry"), ["on_error: must be a function that returns the text"]),  # type: ignore[arg-type]
     (lambda: rd.to_openai_chat(tools="search"), ["tools: must be the names of tools"]),
@@ -258,6 +288,14 @@ LARGE = f"{SECRET} {'x' * 100_000}"
         rd.scan_deltas,
         rd.run_tools,
         rd.validate,
+        rd.map_text,
+        rd.cut_text,
+        rd.guard,
+        lambda value: rd.map_text(str, value),
+        lambda value: rd.guard(bool, value),
+        lambda value: rd.until_sequence([value]),  # type: ignore[arg-type]
+        lambda value: rd.redact(f"({value}"),
+        lambda value: rd.redact("x", [value]),  # type: ignore[arg-type]
         lambda value: rd.to_request([], value),
         lambda value: rd.to_request([{value}], "openai-chat"),
         lambda value: rd.run_tools({}, start=value),

@@ -15,12 +15,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
     from types import CodeType, FrameType
 
 __all__ = ["is_finishing"]
 
 _CLOSING = ("aclose", "close")
+_STEP = "async_generator_asend"  # a type without a public name; an object of it, made here, would stay with the running loop
 _GROUPS = ("create_task", "start_soon")  # the methods of asyncio's and anyio's task groups
 _DEPTH = 64  # awaits within awaits
 
@@ -50,7 +50,7 @@ def _suspended(awaited: Any) -> tuple[FrameType | None, object]:
         return awaited.cr_frame, awaited.cr_await
     if inspect.isasyncgen(awaited):
         return awaited.ag_frame, awaited.ag_await
-    if type(awaited) is _STEP:  # it has no attribute for its generator
+    if type(awaited).__name__ == _STEP:  # it has no attribute for its generator
         return None, next(filter(inspect.isasyncgen, gc.get_referents(awaited)), None)
     return None, None
 
@@ -73,12 +73,3 @@ def _finally_lines(code: CodeType) -> tuple[tuple[int, int], ...]:
         for node in ast.walk(tree)
         if isinstance(node, (ast.Try, ast.TryStar)) and node.finalbody
     )
-
-
-async def _nothing() -> AsyncGenerator[None, None]:
-    yield
-
-
-_step = _nothing().__anext__()
-_STEP = type(_step)
-_step.close()  # otherwise Python would warn that it was never awaited

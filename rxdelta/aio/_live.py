@@ -8,12 +8,11 @@ from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from reactivex import operators as ops
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
-from reactivex.subject import Subject
 
 from rxdelta.aio._latch import Latch
 from rxdelta.aio._reader_session import CLOSE_SECONDS
+from rxdelta.aio._through import Front, Place, applied, fail
 from rxdelta.core import (
     EventsSoFar,
     Fold,
@@ -24,8 +23,8 @@ from rxdelta.core import (
     Tail,
 )
 from rxdelta.core.events import Custom, MessageInterrupted
-from rxdelta.operators import Scan, share_kept, text_deltas, until_stopped
-from rxdelta.runtime import SourceObservable, create, lift_map, needed_loop, running_loop
+from rxdelta.operators import Scan, share_kept, text_deltas
+from rxdelta.runtime import SourceObservable, lift_map, needed_loop, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
     from rxdelta.aio._from_iterable import Gate
     from rxdelta.aio._meter import ReaderMeter
+    from rxdelta.aio._through import Operator
     from rxdelta.core import Event, Limits, Message
     from rxdelta.runtime import Sink, Taker
 
@@ -54,13 +54,13 @@ class Live:
     def __init__(
         self,
         decoded: Observable[Event],
-        run: Callable[[Observable[Event]], Observable[Event]] | None,
+        through: Sequence[Operator],
+        run: Operator | None,
         pace: Callable[[Observable[Snapshot]], Observable[Snapshot]] | None,
         meter: ReaderMeter | None,
-        gate: Gate | None,
     ) -> None:
         self.meter = meter
-        self.gate = gate  # closed when others may read the events
+        self.gate: Gate | None = None  # closed when others may read the events
         self.is_queued = pace is not None or meter is not None  # a loop then reads `snapshots`
         self.was_asked = False  # for more than the snapshot
         self._error: Exception | None = None  # of the reply
@@ -72,31 +72,25 @@ class Live:
         self.empty = Snapshot()
         self._picture: _Picture | None = None
         self._reading = SingleAssignmentDisposable()
-        self._sink: Any = None  # through which the reply is stopped, and added to
-        self._signal: Subject[str] | None = None  # stops in front of the tools, while the provider goes on
+        self._last = Place()  # its events are the reply
+        self._middle = self._last if run is None else Place(self._last)
+        self._first = Front(self._middle) if through else self._middle
+        events = decoded
+        if through:
+            events = self._first.put(events)
+            for number, operator in enumerate(through):
+                events = applied(f"through[{number}]", operator, events)
         if run is not None:
-            self._signal = Subject()
-            ended: Callable[[Observable[Event]], Observable[Event]]
-            ended = ops.do_action(on_completed=self._steer_behind_tools)
-            decoded = decoded.pipe(until_stopped(self._signal), ended, run)
-        steered: Observable[Event] = create("rd.stream", partial(self._begin, decoded), emits="events")
-        self.events = steered.pipe(share_kept(self._keep))
+            events = run(self._middle.put(events))
+        self.events = self._last.put(events).pipe(share_kept(self._keep))
         self.end: Observable[Any] = SourceObservable("rd.stream", self._read)
         look = lift_map("rd.stream", lambda _: _Look(self), emits="newest")
         snapshots: Observable[Snapshot] = self.events.pipe(look)
         self.snapshots = snapshots if pace is None else snapshots.pipe(pace)
         self.text_deltas: Observable[str] = self.events.pipe(text_deltas())
 
-    def _begin(self, source: Observable[Event], sink: Sink[Event]) -> None:
-        self._sink = sink
-        sink.subscribe(source, sink)
-
-    def _steer_behind_tools(self) -> None:
-        """The provider has ended. What stands in front of the tools has, too, so stop behind them."""
-        self._signal = None
-
     def _keep(self, limits: Limits) -> _Picture:
-        self._picture = _Picture(self, Fold(choice=self._sink.choice, limits=limits), limits)
+        self._picture = _Picture(self, Fold(choice=self._last.sink.choice, limits=limits), limits)
         return self._picture
 
     def _read(self, reader: Taker[Any], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
@@ -120,9 +114,9 @@ class Live:
     def fail(self, error: Exception, *, broken: bool = False) -> None:
         """The reply ends with an error: of the stream, or of its fold. Others may then go on to read the events."""
         if broken:
-            self._sink.effect(self._leave_source)
+            self._last.sink.effect(self._leave_source)
         if not self._ended:
-            picture = self._picture or self._keep(self._sink.limits)
+            picture = self._picture or self._keep(self._last.sink.limits)
             picture.look()
             _, told = picture.scan.fail(error)
             if self.is_coming():  # otherwise we have broken it off ourselves
@@ -160,23 +154,20 @@ class Live:
     def stop(self, reason: str) -> None:
         if self.is_coming():
             self._stopped = True
-            if self._signal is not None:
-                self._signal.on_next(reason)
-            else:
-                self._sink.dispose_source()
-                self._sink.run(self._interrupt, reason or "stopped")
-            if running_loop() is None:
+            self._first.break_off(partial(_interrupt, reason or "stopped"))
+            loop = running_loop()
+            if loop is None:
                 # The loop's thread may be emitting, and then ends the reply in its next turn.
                 self.over.wait_here(0, CLOSE_SECONDS)
-
-    def _interrupt(self, reason: str) -> None:
-        self._sink.on_next(MessageInterrupted(reason))
-        self._sink.on_completed()
+            else:
+                # A signal's handler runs while the loop sleeps, and only this wakes it.
+                loop.call_soon_threadsafe(lambda: None)
 
     def emit(self, event: Custom) -> None:
         if type(event) is not Custom:
             raise InvalidValueError.of([("event", event, "must be an events.Custom")])
-        self._sink.run(self._sink.on_next, event)
+        sink = self._last.sink
+        sink.run(sink.on_next, event)
 
     def leave(self) -> None:
         """Break off what has not ended, so that the source is closed whoever still reads."""
@@ -187,11 +178,8 @@ class Live:
                 "who still reads its events needs the block open"
             )
             error = StreamInterrupted(why, snapshot=self.snapshot)
-            if self._signal is not None:
-                self._signal.on_error(error)
-            else:
-                self._sink.dispose_source()
-                self._sink.run(self._sink.on_error, error)
+            self._first.close()
+            self._middle.break_off(partial(fail, error))
             self._end(error)
         elif self._error is not None and not self.was_asked:
             _LOG.warning(
@@ -256,12 +244,17 @@ class Live:
                 yield look
 
 
+def _interrupt(reason: str, sink: Sink[Event]) -> None:
+    sink.on_next(MessageInterrupted(reason))
+    sink.on_completed()
+
+
 class _Picture:
     """The reply so far: for those who look, and for late readers of the events. It is folded when somebody waits or looks."""
 
     def __init__(self, live: Live, fold: Fold, limits: Limits) -> None:
         self._live = live
-        self._past = EventsSoFar(limits, whole=True, name="share_events")
+        self._past = EventsSoFar(limits, whole=True, name="rd.stream")
         self.scan = Scan(fold)
         self._shown = live.empty
         self._is_broken = False

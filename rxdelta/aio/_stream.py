@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from reactivex import abc, compose
+from reactivex import abc
 
 from rxdelta.aio._from_iterable import Gate
 from rxdelta.aio._live import Live
 from rxdelta.aio._meter import check_meter
 from rxdelta.aio._readers import iterate
 from rxdelta.aio._sources import check_stream, forget, read
+from rxdelta.aio._through import applied
 from rxdelta.aio._to_async_iterable import to_async_iterable
 from rxdelta.aio._to_iterable import refuse_loop, to_iterable
 from rxdelta.core import Event, InvalidValueError, Message, Snapshot, check_pace, check_seconds
-from rxdelta.operators import decode, run_tools, stall_timeout, throttle_latest, with_limits
-from rxdelta.runtime import SourceObservable, Taker, needed_loop, running_loop
+from rxdelta.operators import decode as decode_chunks
+from rxdelta.operators import run_tools, stall_timeout, throttle_latest, with_limits
+from rxdelta.runtime import SourceObservable, Taker, is_made_by, needed_loop, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from rxdelta.aio._meter import ReaderMeter
     from rxdelta.aio._sources import Opener, Source
+    from rxdelta.aio._through import Operator
     from rxdelta.core import Limits, Seconds
     from rxdelta.core.events import Custom
     from rxdelta.operators import Answers, Approve
@@ -41,7 +44,9 @@ def stream(
     source: Source | Opener,
     wire_format: WireFormat | str = "auto",
     *,
-    tools: Mapping[str, Callable[..., Any]] | None = None,
+    decode: Callable[[Observable[Any]], Observable[Event]] | None = None,
+    through: Sequence[Operator] = (),
+    tools: Mapping[str, Callable[..., Any]] | Operator | None = None,
     approve: Approve | Answers | None = None,
     every: Seconds | None = None,
     timeout: Seconds | None = None,
@@ -56,15 +61,24 @@ def stream(
 
     `every` is in seconds, not in milliseconds, and counts no snapshots. `timeout` limits a silence, not the reply.
 
+    The events pass the operators of `through`, then the tools, and all that shows the reply stands behind them: snapshots,
+    texts, `events` and the message. An operator may end the reply, which closes the request; its error is the reply's. The
+    request is made once, so an operator can't ask again: give `retry_stream(…)` as the source.
+
     Args:
         source: The provider's stream: an SDK's stream or stream manager, an awaitable of one, or a function that opens
             one; any iterable of chunks or events, async or not; an Observable of these; a response of `httpx` or its
             pieces, as bytes of SSE or NDJSON. A coroutine function is called on the loop. Any other function, and a
             blocking stream, runs on a thread, so that a sync client blocks no loop.
         wire_format: One of `rxdelta.providers.FORMATS`; by default what the first chunks show.
-        tools: Functions by the names that the model uses; see `run_tools`. The reply then ends when they have ended.
+        decode: A configured `rd.decode(…)`, in the place of `wire_format` and `loads`; or any operator that turns what the
+            source emits into events.
+        through: Operators from events to events, such as `[rd.smooth()]`, the first in front. They run
+            on the loop, if there is one.
+        tools: Functions by the names that the model uses, or a configured `rd.run_tools(…)`. The reply then ends when the
+            tools have ended.
         approve: Decides whether a call may run; see `run_tools`. Without `tools`, it decides only about calls that the
-            provider will run.
+            provider will run. A configured `rd.run_tools(…)` takes it itself.
         every: Seconds, or a `timedelta`, between two snapshots of a loop, at least. Without it, each loop gets the newest snapshot
             whenever it asks.
         timeout: The longest silence of the provider, in seconds or as a `timedelta`: before the first chunk, and between two. A ping is no
@@ -75,9 +89,9 @@ def stream(
 
     Raises:
         InvalidValueError: At once, for an argument that makes no sense, and for a source that is no stream, such as
-            a text, a mapping, or the whole reply of a client without `stream=True`. What only shows when the source
-            is opened is raised by whoever reads. On entering, the second time; for `with` in a running asyncio loop;
-            for `async with` without one.
+            a text, a mapping, or the whole reply of a client without `stream=True`; and for an operator of `through` that
+            emits something else than events. What only shows when the source is opened is raised by whoever reads. On
+            entering, the second time; for `with` in a running asyncio loop; for `async with` without one.
         UnknownWireFormatError: At once, if there is no such format.
 
     Example:
@@ -89,40 +103,75 @@ def stream(
         Hello
         >>> reply.message.status
         'complete'
+
+        Behind the same door, with an operator and a decoder of your own choice:
+
+        >>> from reactivex import operators as ops
+        >>> def is_wanted(event):
+        ...     return not isinstance(event, rd.events.ProviderEvent)
+        >>> with rd.stream(chunks, decode=rd.decode("openai-chat"), through=[ops.filter(is_wanted), rd.smooth()]) as reply:
+        ...     reply.result().text
+        'Hello'
     """
     check_stream(source)
     check_meter(meter, "rd.stream")
-    decoded = decode("auto", only=None if wire_format == "auto" else wire_format, loads=loads)
-    if limits is not None:
-        decoded = compose(decoded, with_limits(limits))
+    decoder = _decoder(wire_format, decode, loads)
     silence = None if timeout is None else stall_timeout(check_seconds("timeout", timeout))
     pace = None if every is None else throttle_latest(timedelta(seconds=check_pace("every", every)))
-    if tools is not None and not isinstance(tools, Mapping):
-        raise InvalidValueError.of([("tools", tools, "must be functions by their names")])
-    run = None
-    if tools is not None or approve is not None:
-        run = run_tools(tools or {}, unknown="leave" if tools is None else "fail", approve=approve)
+    operators: object = through
+    if not isinstance(operators, Sequence):
+        raise InvalidValueError.of([("through", operators, "must be a list of operators: [rd.smooth()]")])
+    run = _tool_runner(tools, approve)
 
-    def events(gate: Gate | None) -> Observable[Event]:
-        def begin(observer: Taker[Any], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
-            return read(source, gate).subscribe(*observer, scheduler=scheduler)
+    def begin(observer: Taker[Any], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
+        return read(source, live.gate).subscribe(*observer, scheduler=scheduler)
 
-        chunks = SourceObservable("…", begin)
-        return (chunks if silence is None else chunks.pipe(silence)).pipe(decoded)
+    chunks: Observable[Any] = SourceObservable("…", begin)
+    decoded = applied("decode", decoder, chunks if silence is None else chunks.pipe(silence))
+    if limits is not None:
+        decoded = decoded.pipe(with_limits(limits))
+    live = Live(decoded, through, run, pace, meter)
+    is_ours = decode is None or is_made_by(decode, "decode")
+    # Tools need the loop, and what we don't know may need it.
+    return ReplyOpener(source, live, Gate() if is_ours and not through and run is None else None)
 
-    def live(gate: Gate | None) -> Live:
-        gate = None if run is not None else gate  # tools need the loop
-        return Live(events(gate), run, pace, meter, gate)
 
-    return ReplyOpener(source, live)
+def _decoder(
+    wire_format: WireFormat | str,
+    configured: Callable[[Observable[Any]], Observable[Event]] | None,
+    loads: Callable[[str], Any] | None,
+) -> Callable[[Observable[Any]], Observable[Event]]:
+    if configured is None:
+        return decode_chunks("auto", only=None if wire_format == "auto" else wire_format, loads=loads)
+    if wire_format != "auto" or loads is not None:
+        wrong = "decode: comes in the place of wire_format= and loads=: rd.decode(wire_format, …) takes both itself"
+        raise InvalidValueError(wrong, field="decode")
+    return configured
+
+
+def _tool_runner(
+    tools: Mapping[str, Callable[..., Any]] | Operator | None, approve: Approve | Answers | None
+) -> Operator | None:
+    if is_made_by(tools, "run_tools"):
+        if approve is not None:
+            wanted = "can't be given beside a configured rd.run_tools(…): it is an argument of that"
+            raise InvalidValueError.of([("approve", approve, wanted)])
+        return tools
+    if tools is None:
+        return None if approve is None else run_tools({}, unknown="leave", approve=approve)
+    if not isinstance(tools, Mapping):
+        wanted = "must be functions by their names, or a configured rd.run_tools(…)"
+        raise InvalidValueError.of([("tools", tools, wanted)])
+    return run_tools(tools, approve=approve)  # pyright: ignore[reportUnknownArgumentType]
 
 
 class ReplyOpener:
     """A reply that is opened by `async with`, by `with`, or by `await`; once."""
 
-    def __init__(self, source: object, make: Callable[[Gate | None], Live]) -> None:
+    def __init__(self, source: object, live: Live, gate: Gate | None) -> None:
         self._source = source
-        self._make: Callable[[Gate | None], Live] | None = make
+        self._new: Live | None = live
+        self._gate = gate
         self._reply: Reply | None = None
         self._blocking: BlockingReply | None = None
 
@@ -146,7 +195,7 @@ class ReplyOpener:
                 "an asyncio loop is running here, which `with` would block: use `async with rd.stream(…)`",
                 field="source",
             )
-        self._blocking = BlockingReply(self._live(Gate()))
+        self._blocking = BlockingReply(self._live(self._gate))
         self._blocking._enter()
         return self._blocking
 
@@ -167,10 +216,11 @@ class ReplyOpener:
             return await reply.result()
 
     def _live(self, gate: Gate | None = None) -> Live:
-        make, self._make = self._make, None
-        if make is None:
+        live, self._new = self._new, None
+        if live is None:
             raise InvalidValueError("a reply is opened once: call rd.stream() again", field="source")
-        return make(gate)
+        live.gate = gate
+        return live
 
     if not TYPE_CHECKING:
 
@@ -194,7 +244,7 @@ class ReplyOpener:
             raise AttributeError(f"rd.stream(…) has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __repr__(self) -> str:
-        state = "not opened yet" if self._make is not None else "opened"
+        state = "not opened yet" if self._new is not None else "opened"
         return f"<rd.stream(…), {state}; await it, or open it by `async with` or `with`>"
 
 
@@ -291,11 +341,15 @@ class _Face:
         return self._live.message()
 
     def stop(self, reason: str = "stopped") -> None:
-        """Stop the reply and close the request, from any task or thread, and keep what came.
+        """Stop the reply and close the request, from any task, thread or signal handler, and keep what came.
 
         Loops end with a snapshot whose `status` is `interrupted`, or that of the whole reply if only tools were still
         running. `message` raises `IncompleteMessageError`; `snapshot.to_message()` makes a message of it. A reply that has
         ended isn't changed. Outside of a loop this waits for the end, for five seconds at most.
+
+        The operators of `through` get the interruption, too, and the reply keeps what they emit at it: `smooth` all text
+        that came. But the reply waits for none of them. One that doesn't end at once, because it waits for a check or a
+        timer, is left, and what it holds is not shown.
 
         Args:
             reason: The reason that the interrupted message gives.
@@ -305,8 +359,8 @@ class _Face:
     def emit(self, event: Custom) -> None:
         """Add an event of the application's own here: to `events`, and to the snapshots if it isn't transient.
 
-        From any task or thread. A reply that has ended isn't changed. What is known earlier, or when the provider has
-        ended, can be yielded by the source, among its chunks.
+        From any task or thread. It passes no operators of `through`. A reply that has ended isn't changed. What is known
+        earlier, or when the provider has ended, can be yielded by the source, among its chunks.
 
         Raises:
             InvalidValueError: It is no `events.Custom`.

@@ -15,7 +15,12 @@ from rxdelta.core._approval import (
 )
 from rxdelta.core._block_fold import BlockFold, grows_by as grows_by
 from rxdelta.core._block_key import message_order as message_order
-from rxdelta.core._block_wire import block_from_wire as block_from_wire, block_to_wire as block_to_wire
+from rxdelta.core._block_wire import (
+    ARGUMENT_FIELDS as ARGUMENT_FIELDS,
+    TEXT_FIELDS as TEXT_FIELDS,
+    block_from_wire as block_from_wire,
+    block_to_wire as block_to_wire,
+)
 from rxdelta.core._blocks import Block
 from rxdelta.core._call_identity import CallIdentity as CallIdentity
 from rxdelta.core._call_index import CallIndex as CallIndex, call_id_of as call_id_of
@@ -24,6 +29,7 @@ from rxdelta.core._errors import (
     AccessDeniedError,
     BufferOverflowError,
     EmptyStreamError,
+    GuardError,
     IncompleteMessageError,
     InvalidToolCallError,
     InvalidValueError,
@@ -160,6 +166,7 @@ __all__ = [
     "CompleteToolCall",
     "ContentPart",
     "EmptyStreamError",
+    "GuardError",
     "Event",
     "ExecutionStatus",
     "FinishReason",

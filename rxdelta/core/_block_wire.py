@@ -63,8 +63,15 @@ _CALLS = {
     "invalid_tool_call": "invalid_tool_call",
 }
 _TAKEN = PART_TYPES | _CALLS.keys() | {"thinking", "non_standard"}  # that are read as more than their fields
-_TEXT_FIELDS = {"text": "text", "reasoning": "reasoning", "refusal": "refusal"}  # all other types: data
-_ARGUMENTS = ("args", "input", "arguments")
+TEXT_FIELDS: Mapping[str, Sequence[str]] = {
+    "text": ("text",),
+    "reasoning": ("reasoning", "thinking"),
+    "refusal": ("refusal", "text"),
+}
+"""The fields that say the text of a part of this type, its own name first."""
+ARGUMENT_FIELDS = ("args", "input", "arguments")
+"""The fields that say the arguments of a call."""
+_DATA = ("data",)  # of all other types
 _NO_CONTENT = ("type", "index")  # these identify the block
 
 
@@ -104,12 +111,11 @@ def _update_part(part: ContentPart, fields: Fields, cited: Sequence[Any] = ()) -
     if part.type == "unsupported":
         options = {name: value for name, value in fields.items() if value is not None}
         return remake_part(part, text, FrozenDict(part.options, **options), citations, part.open)
-    own = _TEXT_FIELDS.get(part.type, "data")
-    aliases = {own, "thinking"} if own == "reasoning" else {own, "text"} if own == "refusal" else {own}
+    own = TEXT_FIELDS.get(part.type, _DATA)
     for name, value in fields.items():
         if value is None or name in _NO_CONTENT:
             continue
-        if name in aliases and isinstance(value, str):
+        if name in own and isinstance(value, str):
             text = clean_text(value)
         elif name == "citations":
             items = value if is_list(value) else [value]
@@ -148,7 +154,7 @@ def _update_call(call: ToolCall, fields: Fields) -> ToolCall:
             known["call_id"] = value if isinstance(value, str) and real_id(value) else call.call_id
         elif name == "name" and isinstance(value, str):
             known["name"] = value or call.name
-        elif name in _ARGUMENTS and (isinstance(value, str) or is_mapping(value)):
+        elif name in ARGUMENT_FIELDS and (isinstance(value, str) or is_mapping(value)):
             text = (
                 clean_text(value) or None if isinstance(value, str) else None
             )  # the wire writes "" for none
@@ -213,7 +219,7 @@ def _identity(call: ToolCall) -> tuple[tuple[str, str], ...]:
 
 def has_text_field(part: ContentPart) -> bool:
     """Whether `block_to_wire` has a field for the part's text that no option occupies."""
-    return part.type != "unsupported" and _TEXT_FIELDS.get(part.type, "data") not in part.options
+    return part.type != "unsupported" and TEXT_FIELDS.get(part.type, _DATA)[0] not in part.options
 
 
 def block_to_wire(block: Block) -> dict[str, Any]:
@@ -231,7 +237,7 @@ def block_to_wire(block: Block) -> dict[str, Any]:
         named = whole.get("type")
         free = isinstance(named, str) and named not in _TAKEN
         return whole if free else {"type": "non_standard", "value": whole}
-    text = {} if block.text is None else {_TEXT_FIELDS.get(block.type, "data"): block.text}
+    text = {} if block.text is None else {TEXT_FIELDS.get(block.type, _DATA)[0]: block.text}
     citations = [_citation_to_wire(citation) for citation in block.citations]
     known = {"type": block.type, **text, **without_empty({"citations": citations})}
     return {**known, **thaw(block.options), **known}

@@ -21,6 +21,7 @@ __all__ = [
     "AccessDeniedError",
     "BufferOverflowError",
     "EmptyStreamError",
+    "GuardError",
     "IncompleteMessageError",
     "InvalidToolCallError",
     "InvalidValueError",
@@ -233,6 +234,10 @@ class StallTimeoutError(RxDeltaError):
 
 class EmptyStreamError(RxDeltaError):
     """A value was requested from a stream that completed without one."""
+
+
+class GuardError(RxDeltaError):
+    """A check of `guard` refused a part of the reply. The snapshot has what was let pass."""
 
 
 class BufferOverflowError(RxDeltaError):

@@ -36,12 +36,20 @@ from rxdelta.operators.projections.partial_json import partial_json
 from rxdelta.operators.projections.stable_blocks import stable_blocks
 from rxdelta.operators.projections.text_deltas import text_deltas
 from rxdelta.operators.resilience.failures import exponential_backoff, is_transient
+from rxdelta.operators.resilience.fallback import fallback
+from rxdelta.operators.resilience.race import race
 from rxdelta.operators.resilience.retry_stream import retry_stream
 from rxdelta.operators.resilience.stall_timeout import stall_timeout
 from rxdelta.operators.resilience.until_stopped import until_stopped
 from rxdelta.operators.sharing.share_events import share_events
 from rxdelta.operators.sharing.share_events import share_kept as share_kept
 from rxdelta.operators.sharing.share_latest import share_latest
+from rxdelta.operators.text.cut_text import cut_text
+from rxdelta.operators.text.guard import guard
+from rxdelta.operators.text.map_text import map_text
+from rxdelta.operators.text.redact import redact
+from rxdelta.operators.text.sentences import sentences
+from rxdelta.operators.text.until_sequence import until_sequence
 from rxdelta.operators.tools.approvals import Answers as Answers
 from rxdelta.operators.tools.approvals import Approve as Approve
 from rxdelta.operators.tools.run_tools import run_tools
@@ -63,9 +71,16 @@ __all__ = [
     "retry_stream",
     "exponential_backoff",
     "is_transient",
+    "fallback",
+    "race",
     "stall_timeout",
     "until_stopped",
     "validate",
+    "redact",
+    "map_text",
+    "cut_text",
+    "until_sequence",
+    "guard",
     "run_tools",
     "ToolProgress",
     "smooth",
@@ -73,6 +88,7 @@ __all__ = [
     "share_events",
     # events → one panel
     "text_deltas",
+    "sentences",
     "stable_blocks",
     "StableMarkdown",
     "MarkdownSplitter",

@@ -1,15 +1,12 @@
 """The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
 
-from rxdelta.runtime.bounds import Bounds
+from rxdelta.runtime.bounds import Bounds, within
 from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, clock, deadline, seconds
 from rxdelta.runtime.idleness import Idleness
 from rxdelta.runtime.journals import Journal, current_journal, journaling
 from rxdelta.runtime.lift import (
     Machine,
     Mapper,
-    Sink,
-    State,
-    Timer,
     create,
     lift,
     lift_machine,
@@ -17,7 +14,7 @@ from rxdelta.runtime.lift import (
     lift_opening,
 )
 from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
-from rxdelta.runtime.makers import checks_options, names_operator, operator_maker
+from rxdelta.runtime.makers import checks_options, is_made_by, names_operator, operator_maker
 from rxdelta.runtime.marks import (
     Emits,
     Mark,
@@ -25,12 +22,13 @@ from rxdelta.runtime.marks import (
     emits_events,
     headers_of,
     keeps_newest,
+    mark_of,
     refuse_all_but_events,
     refuse_pieces,
     sent_with,
 )
 from rxdelta.runtime.newest import KeyOf, Newest, NewestForLate, replaceable
-from rxdelta.runtime.own_observable import OwnObservable, SourceObservable, Taker
+from rxdelta.runtime.own_observable import OwnObservable, SourceObservable, Taker, pipeline_of
 from rxdelta.runtime.pings import Pings, is_ping
 from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
@@ -38,6 +36,7 @@ from rxdelta.runtime.session import (
     Backpressure,
     Pump,
     Session,
+    SessionScheduler,
     SharedSession,
     SideSession,
     calling_for,
@@ -47,6 +46,8 @@ from rxdelta.runtime.session import (
     session_of,
     subscribing,
 )
+from rxdelta.runtime.sink import Sink, State
+from rxdelta.runtime.timer import Timer
 
 __all__ = [
     "ABOUT_NOW",
@@ -66,6 +67,7 @@ __all__ = [
     "headers_of",
     "Idleness",
     "is_interrupt",
+    "is_made_by",
     "is_ping",
     "Journal",
     "journal_of",
@@ -74,12 +76,14 @@ __all__ = [
     "KeyOf",
     "lift",
     "lift_machine",
+    "pipeline_of",
     "lift_map",
     "lift_opening",
     "logged",
     "LoopScheduler",
     "Machine",
     "Mark",
+    "mark_of",
     "Mapper",
     "names_operator",
     "needed_loop",
@@ -98,6 +102,7 @@ __all__ = [
     "Serial",
     "Session",
     "session_of",
+    "SessionScheduler",
     "SharedSession",
     "seconds",
     "sent_with",
@@ -108,4 +113,5 @@ __all__ = [
     "subscribing",
     "Taker",
     "Timer",
+    "within",
 ]

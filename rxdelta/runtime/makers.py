@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import wraps
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeGuard, TypeVar
 
 from reactivex import Observable, abc
 
@@ -14,7 +14,7 @@ from rxdelta.runtime.own_observable import OwnObservable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["checks_options", "names_operator", "operator_maker"]
+__all__ = ["checks_options", "is_made_by", "names_operator", "operator_maker"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -104,7 +104,7 @@ def names_operator(make: Callable[P, R]) -> Callable[P, R]:
 class _Operator:
     """An operator with a name: its `repr` is the call that has made it."""
 
-    __slots__ = ("_apply", "_args", "_name", "_options")
+    __slots__ = ("_apply", "_args", "_options", "name")
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class _Operator:
         options: Mapping[str, Any],
         apply: Callable[[Observable[Any]], Observable[Any]],
     ) -> None:
-        self._name = name
+        self.name = name
         self._args = args
         self._options = options
         self._apply = apply
@@ -127,7 +127,12 @@ class _Operator:
     def __repr__(self) -> str:
         given = [_shown(one) for one in self._args]
         given += [f"{option}={_shown(one)}" for option, one in self._options.items()]
-        return f"<rd.{self._name}({', '.join(given)})>"
+        return f"<rd.{self.name}({', '.join(given)})>"
+
+
+def is_made_by(operator: object, name: str) -> TypeGuard[Callable[[Observable[Any]], Observable[Any]]]:
+    """Whether it is an operator that our function of this name has made."""
+    return isinstance(operator, _Operator) and operator.name == name
 
 
 def _shown(argument: object) -> str:

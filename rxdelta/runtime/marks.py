@@ -225,7 +225,11 @@ def refuse_newest(source: Observable[Any], by: str) -> None:
 
 
 def all_events(
-    by: str, operator: Callable[[Observable[T]], Observable[R]], *, goes_on: bool = False
+    by: str,
+    operator: Callable[[Observable[T]], Observable[R]],
+    *,
+    goes_on: bool = False,
+    needs_all: bool = False,
 ) -> Callable[[Observable[T]], Observable[R]]:
     """The operator, a reader of events, which refuses Rx's operators that drop some of them.
 
@@ -233,6 +237,7 @@ def all_events(
         by: The operator's name in messages.
         operator: The operator.
         goes_on: Whether it has the beginning already, so that the source may lack it.
+        needs_all: Whether it also refuses a source that keeps only the newest value.
 
     Raises:
         InvalidValueError: By the result, for a source that drops events.
@@ -241,6 +246,8 @@ def all_events(
 
     def apply(source: Observable[T]) -> Observable[R]:
         _refuse_droppers(source, by, droppers)
+        if needs_all:
+            refuse_newest(source, by)
         return operator(source)
 
     return apply

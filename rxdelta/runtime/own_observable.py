@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rxdelta.runtime.marks import Mark
 
-__all__ = ["OwnObservable", "SourceObservable", "Taker"]
+__all__ = ["OwnObservable", "SourceObservable", "Taker", "pipeline_of"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -82,12 +82,9 @@ class OwnObservable(Observable[T_co]):
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        steps: list[str] = []
-        source: Observable[object] = self
-        while isinstance(source, OwnObservable) and source._made is not None:
-            operator, source = source._made
-            steps.append(repr(operator)[1:-1])
-        return f"<Observable of {' | '.join([_named(source), *reversed(steps)])}>"
+        operators, source = pipeline_of(self)
+        steps = [repr(operator)[1:-1] for operator in reversed(operators)]
+        return f"<Observable of {' | '.join([_named(source), *steps])}>"
 
     def __iter__(self) -> NoReturn:
         raise InvalidValueError(
@@ -102,6 +99,15 @@ class OwnObservable(Observable[T_co]):
             "and loop over values, or rd.stream(chunks) for a whole reply",
             field="source",
         )
+
+
+def pipeline_of(source: Observable[Any]) -> tuple[list[Any], Observable[Any]]:
+    """Our operators that have made an Observable, the last one first, and what they were applied to, as far as it shows."""
+    operators: list[Any] = []
+    while isinstance(source, OwnObservable) and source._made is not None:
+        operator, source = source._made
+        operators.append(operator)
+    return operators, source
 
 
 class SourceObservable(OwnObservable[T]):

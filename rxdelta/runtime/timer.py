@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from reactivex import abc
 
-    from rxdelta.runtime.lift import Sink
+    from rxdelta.runtime.sink import Sink
 
 __all__ = ["Timer"]
 

@@ -104,6 +104,8 @@ def pipelines(world: World) -> dict[str, Callable[[], Observable[Any]]]:
             rd.run_tools({"look": world.look}, timeout=3600), rd.scan_deltas(), rd.until_all_tools_terminal()
         ),
         "retry": retried,
+        "fallback": lambda: rd.fallback(events, events(), blocking),
+        "race": lambda: rd.race(events, events, retried, after=world.chance.choice([0, 3600])),
         "all": lambda: retried().pipe(
             rd.run_tools({"look": world.look}),
             rd.share_events(),

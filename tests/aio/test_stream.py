@@ -6,6 +6,8 @@ import asyncio
 import gc
 import json
 import logging
+import os
+import signal
 import threading
 from typing import TYPE_CHECKING, Any, Self
 
@@ -359,6 +361,33 @@ def test_stop_from_another_thread() -> None:
         stopping.join(30)
     assert snapshot.status == "interrupted"
     assert snapshot.text == "Hello"
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="there are no such signals")
+def test_stop_in_a_signals_handler_wakes_the_loop() -> None:
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals are for the main thread")
+
+    async def main() -> None:
+        source = held("Hello")
+        async with rd.stream(source) as reply:
+            await shown(reply, "Hello")
+
+            def press(_: int, __: object) -> None:
+                reply.stop("enough")
+
+            signal.signal(signal.SIGUSR1, press)
+            asleep = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1))
+            asleep.start()
+            assert [snapshot.status async for snapshot in reply][-1] == "interrupted"
+            asleep.join()
+        assert source.closed == 1
+
+    before = signal.getsignal(signal.SIGUSR1)
+    try:
+        run(main)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_stop_changes_nothing_once_the_reply_has_ended() -> None:

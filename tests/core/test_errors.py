@@ -27,6 +27,7 @@ ERRORS = [
     rd.errors.UnknownWireFormatError("no"),
     rd.ToolError("no"),
     rd.errors.AccessDeniedError("no", action="watch", stream_id="chat"),
+    rd.GuardError("no"),
 ]
 
 

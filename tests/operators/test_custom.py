@@ -78,15 +78,20 @@ def run(operator: Operator, stream: EventStream, place: int | None, own: ev.Cust
 # Operators that pass it on.
 
 PASS_IT_ON: dict[str, Callable[[], Operator]] = {
+    "cut_text": rd.cut_text,
     "group_by_message": lambda: ops.compose(rd.group_by_message(), ops.merge_all()),
     "group_by_run": lambda: ops.compose(rd.group_by_run(), ops.merge_all()),
+    "guard": lambda: rd.guard(lambda _: True),
+    "map_text": lambda: rd.map_text(str.upper),
     "on_settled": lambda: rd.on_settled(lambda *_: None),
+    "redact": lambda: rd.redact("well"),
     "retry_stream": lambda: lambda source: rd.retry_stream(lambda: source, attempts=1),
     "run_tools": lambda: rd.run_tools(TOOLS, scheduler=TestScheduler()),
     "run_tools(message)": lambda: rd.run_tools(TOOLS, start="message", scheduler=TestScheduler()),
     "share_events": rd.share_events,
     "stall_timeout": lambda: rd.stall_timeout(idle=1e5),
     "tap_metrics": lambda: rd.tap_metrics(lambda _: None),
+    "until_sequence": lambda: rd.until_sequence("well"),
     "until_stopped": lambda: rd.until_stopped(rx.never()),
     "validate": lambda: rd.validate(on_violation=lambda *_: None),
     "with_custom": lambda: rd.with_custom(rx.never()),
@@ -182,6 +187,7 @@ READ_ON: dict[str, Callable[[], Operator]] = {
     "partial_json": rd.partial_json,
     "per_block": lambda: rd.per_block(lambda block: block),
     "reasoning_deltas": partial(rd.text_deltas, of="reasoning"),
+    "sentences": rd.sentences,
     "stable_blocks": rd.stable_blocks,
     "text_deltas": rd.text_deltas,
 }

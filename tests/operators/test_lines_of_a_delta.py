@@ -85,6 +85,10 @@ def retried(events: list[Any]) -> None:
     rd.retry_stream(lambda: rx.from_iterable(events)).subscribe()
 
 
+def raced(events: list[Any]) -> None:
+    rd.race(rx.never(), lambda: rx.from_iterable(events)).subscribe()
+
+
 def smoothed(events: list[Any]) -> None:
     scheduler = TestScheduler()
     rx.from_iterable(events).pipe(rd.smooth(scheduler=scheduler)).subscribe()
@@ -96,7 +100,13 @@ def smoothed(events: list[Any]) -> None:
     [
         pytest.param(through(rd.stall_timeout(60)), lambda n: text(prose(n)), 34, id="stall_timeout"),
         pytest.param(retried, lambda n: text(prose(n)), 48, id="retry_stream"),
+        pytest.param(raced, lambda n: text(prose(n)), 48, id="race"),
         pytest.param(smoothed, lambda n: text(prose(n)), 60, id="smooth"),
+        pytest.param(through(rd.redact("sk-.+")), lambda n: text(prose(n)), 62, id="redact"),
+        pytest.param(through(rd.map_text(str)), lambda n: text(prose(n)), 80, id="map_text"),
+        pytest.param(through(rd.guard(bool, context=9)), lambda n: text(prose(n)), 122, id="guard"),
+        pytest.param(through(rd.until_sequence("\n\n")), lambda n: text(prose(n)), 93, id="until_sequence"),
+        pytest.param(through(rd.sentences()), lambda n: text(prose(n)), 83, id="sentences"),
         pytest.param(through(rd.stable_blocks()), lambda n: text(prose(n)), 75, id="stable_blocks"),
         pytest.param(through(rd.partial_arguments()), lambda n: call(string(n)), 140, id="one long string"),
         pytest.param(through(rd.partial_arguments()), lambda n: call(objects(n)), 235, id="many objects"),

@@ -80,7 +80,12 @@ def test_a_reply_that_lost_something_shows_it(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "step", [as_it_is, ops.delay(1), ops.take(5), ops.filter(bool), rd.compact_deltas(1)]
+    "step",
+    [
+        *(as_it_is, ops.delay(1), ops.take(5), ops.filter(bool), rd.compact_deltas(1)),
+        *(rd.redact("ell"), rd.map_text(str.upper), rd.cut_text(), rd.until_sequence("ell"), rd.guard(bool)),
+        rd.guard(lambda text: "ell" not in text),
+    ],
 )
 def test_a_reply_that_lost_nothing_and_one_that_was_cut_off_show_nothing(
     step: Operator, caplog: pytest.LogCaptureFixture

@@ -40,15 +40,22 @@ def nothing(*_: Any) -> None:
 
 EVENTS: dict[str, Callable[[], Operator]] = {
     "compact_deltas": lambda: rd.compact_deltas(5),
+    "cut_text": rd.cut_text,
     "group_by_choice": lambda: ops.compose(
         merged(rd.group_by_choice()),
         ops.distinct_until_changed(
             comparer=lambda one, other: one is other
         ),  # an event without a choice goes to each choice
+        ops.map(lambda event: event),  # which hides what may drop events
     ),
     "group_by_message": lambda: merged(rd.group_by_message()),
+    "guard": lambda: rd.guard(lambda _: True, 1),
+    "map_text": lambda: rd.map_text(str),
     "on_settled": lambda: rd.on_settled(nothing),
+    "redact": lambda: rd.redact("\0"),
     "retry_stream": lambda: lambda source: rd.retry_stream(lambda: source, attempts=1),
+    "fallback": lambda: lambda source: rd.fallback(source),
+    "race": lambda: lambda source: rd.race(source),
     "run_tools(add)": lambda: rd.run_tools({"add": TOOLS["add"]}, unknown="leave"),
     "run_tools(find)": lambda: rd.run_tools({"find": TOOLS["find"]}, unknown="leave", start="message"),
     "share": ops.share,
@@ -58,10 +65,21 @@ EVENTS: dict[str, Callable[[], Operator]] = {
     "tap_metrics": lambda: rd.tap_metrics(nothing, every=50),
     "tap_metrics(through)": lambda: rd.tap_metrics(nothing, through=rd.compact_deltas(3)),
     "tap_otel": lambda: rd.tap_otel("house"),
+    "until_sequence": lambda: rd.until_sequence("\0"),
     "until_stopped": lambda: rd.until_stopped(rx.never()),
     "validate": lambda: rd.validate(on_violation=nothing),
 }
 """Operators on events that change no message, except by the tools that they run."""
+
+HOLD_TEXT = {"cut_text", "guard", "map_text"}
+"""They hold each block's text by itself, so texts of blocks that are open at once come in another order."""
+
+UNCHECKED = {
+    "another message, or attempt, after one of two choices",
+    *("cut", "cut off by the next message", "cut between choices", "broken", "failed", "interrupted"),
+    *("interrupted choices", "too long"),
+}
+"""Streams with text, or arguments, that have no end: a guard drops that, because nothing has checked it."""
 
 SNAPSHOTS: dict[str, Callable[[], Operator]] = {
     "conflate": rd.conflate,
@@ -305,6 +323,8 @@ def check(number: int, names: Sequence[str], readers: str, chosen: Places = plac
         stream, gap = STREAMS[seed][kind]
         if "retry_stream" in names and stream.is_conversation:
             continue  # it emits one message, and refuses a second one like a fold
+        if "guard" in names and stream.name in UNCHECKED:
+            continue
         got = play(stream, gap, [EVENTS[name]() for name in names], READERS[readers])
         found += compared(
             f"{stream.name} (seed {seed})", got, without((seed, kind), tools_of(*names), readers)
@@ -333,7 +353,7 @@ def test_two_operators_on_events_change_no_message(
     check(number, (first, second), "whole", chosen)
 
 
-@pytest.mark.parametrize(("number", "name"), numbered((name,) for name in EVENTS))
+@pytest.mark.parametrize(("number", "name"), numbered((name,) for name in EVENTS if name not in HOLD_TEXT))
 def test_a_projection_is_the_same_behind_any_operator(number: int, name: str) -> None:
     check(number, (name,), "projections")
 

@@ -149,6 +149,13 @@ def completed_tool_calls(events: Events) -> tuple[Any, Any]:
     return as_calls(values_of(events, rd.completed_tool_calls())), Counter(acted)
 
 
+def completed_behind_a_guard(events: Events) -> tuple[Any, Any]:
+    """A guard, and a redaction of arguments, hold a call's arguments until its end."""
+    held = rd.guard(lambda _: True), rd.redact("never", arguments=True)
+    acted = [block.first for life in Judge(events).lives for block in life.acted()]
+    return as_calls(values_of(events, *held, rd.completed_tool_calls())), Counter(acted)
+
+
 def group_by_block(events: Events) -> tuple[Any, Any]:
     """A stream shows its block up to its end, or its tool's. No tool runs here."""
     events = [event for event in events if not isinstance(event, ev.ToolUpdate)]
@@ -290,6 +297,7 @@ READERS: list[Reader] = [
     fold_of_the_whole,
     group_by_message,
     completed_tool_calls,
+    completed_behind_a_guard,
     group_by_block,
     run_tools_with_the_message,
     run_tools_when_ready,

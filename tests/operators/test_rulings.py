@@ -140,7 +140,7 @@ def test_a_second_message_is_refused_or_split_but_never_lost_nor_mixed_in(events
     assert snapshot is not None
     assert snapshot.text == "one"
     assert [one.text for one in messages(events)] == ["one", "two"]
-    assert words(events) == "one two"
+    assert words(events) == " ".join(values(events, rd.sentences())) == "one two"
     assert [call_id for call_id, _ in completed(events)] == ["c1", "c2"]
     assert len(ran(events)) == 2
     assert ai_sdk_words(events) == ["one", "two"]
@@ -459,6 +459,7 @@ def test_an_error_of_another_choice_ends_every_reader() -> None:
     for operator in (
         rd.scan_deltas(choice=0),
         rd.text_deltas(),
+        rd.sentences(),
         rd.completed_tool_calls(),
         rd.group_by_block(),
     ):

@@ -193,6 +193,11 @@ READERS: dict[str, Callable[[Events], ByRun]] = {
     "run_tools(message)": after(lambda: rd.run_tools(TOOLS, start="message")),
     "compact_deltas": after(lambda: rd.compact_deltas(5)),
     "smooth": after(lambda: rd.smooth("word", rate=0.5)),
+    "redact": after(lambda: rd.redact("e", "E")),
+    "map_text": after(lambda: rd.map_text(str.upper)),
+    "cut_text": after(rd.cut_text),
+    "until_sequence": after(lambda: rd.until_sequence("\0")),
+    "guard": after(lambda: rd.guard(lambda text: "s" not in text, on_hit="…")),
     "tap_metrics": after(lambda: rd.tap_metrics(lambda _: None)),
     "with_run twice": after(lambda: rd.with_run("outer")),
 }
@@ -246,6 +251,7 @@ REPLY = [
 ]
 OF_ONE_RUN: dict[str, Callable[[], Any]] = {
     "scan_deltas": rd.scan_deltas,
+    "sentences": rd.sentences,
     "text_deltas": rd.text_deltas,
     "reasoning_deltas": partial(rd.text_deltas, of="reasoning"),
     "completed_tool_calls": rd.completed_tool_calls,

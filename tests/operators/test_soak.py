@@ -57,9 +57,17 @@ class Tools:
         yield ev.MessageFinish("tool_use")
 
 
+async def passes(text: str) -> bool:
+    await asyncio.sleep(0)
+    return text != "never"
+
+
 async def one(seed: int) -> str:
     tools = Tools(seed)
-    pipeline = rd.from_async_iterable(tools.events).pipe(
+    events = rd.from_async_iterable(tools.events)
+    if seed % 3 == 0:
+        events = events.pipe(rd.redact("never"), rd.guard(passes), rd.until_sequence("never"))
+    pipeline = events.pipe(
         rd.run_tools({"act": tools.act, "tell": tools.tell}, max_concurrency=1 + seed % CALLS, timeout=2),
         rd.scan_deltas(),
         rd.until_all_tools_terminal(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any, assert_type
 
 from reactivex import Observable
@@ -64,6 +65,14 @@ def retrying(
     assert_type(rd.retry_stream(lambda snapshot, error: informed(snapshot, error)), Observable[rd.Event])
 
 
+def choosing(events: Observable[rd.Event], ask: Callable[[], Observable[rd.Event]]) -> None:
+    assert_type(rd.fallback(events), Observable[rd.Event])
+    assert_type(rd.fallback(ask, events, lambda: ask()), Observable[rd.Event])
+    assert_type(rd.fallback(*[ask, ask]).pipe(rd.scan_deltas()), Observable[rd.Snapshot])
+    assert_type(rd.race(events, ask, after=0.5), Observable[rd.Event])
+    assert_type(rd.race(ask, ask, after=timedelta(seconds=1)), Observable[rd.Event])
+
+
 def ask_another(snapshot: rd.Snapshot | None, error: Exception | None, attempt: int) -> Observable[rd.Event]:
     raise NotImplementedError
 
@@ -83,6 +92,11 @@ def wrong(
 ) -> None:
     snapshots.pipe(rd.share_events())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     snapshots.pipe(rd.until_stopped(asyncio.Event()))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.fallback(snapshots)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.fallback([events])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.race(events, go_on)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.race(events, after="1s")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    events.pipe(rd.fallback(events))  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
     rd.retry_stream(go_on)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
     rd.retry_stream(needs_a_snapshot)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
     events.pipe(rd.until_stopped(lambda: None))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

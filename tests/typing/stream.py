@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, assert_type
 
-from reactivex import Observable
+from reactivex import Observable, compose
+from reactivex import operators as ops
 
 import rxdelta as rd
 
@@ -31,7 +32,23 @@ async def ask(
         reply.stop("enough")
     assert_type(reply.message, rd.Message)
     assert_type(await rd.stream(events, every=0.05, timeout=30, tools={"add": max}), rd.Message)
+    tools = rd.run_tools({"add": max}, max_concurrency=2)
+    assert_type(
+        await rd.stream(create, through=[rd.smooth(), ops.take_while(is_text)], tools=tools), rd.Message
+    )
+    rd.stream(
+        create, decode=rd.decode("auto", reasoning_tags=True), through=(rd.stall_timeout(30), ops.take(9))
+    )
+    rd.stream(create, decode=decoded, through=[compose(rd.compact_deltas(0.05), rd.smooth())])
     return await rd.stream(create())
+
+
+def is_text(event: rd.Event) -> bool:
+    return isinstance(event, rd.events.TextDelta)
+
+
+def decoded(source: Observable[Any]) -> Observable[rd.Event]:
+    return source.pipe(rd.parse_sse(), rd.decode("openai-chat"))
 
 
 # What the doors return fits standard types.
@@ -93,6 +110,10 @@ async def clients() -> None:
 
 async def wrong(create: Callable[[], AsyncIterator[bytes]]) -> None:
     rd.stream(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.stream(create, through=rd.smooth())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.stream(create, through=[rd.scan_deltas()])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    rd.stream(create, decode="auto")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.stream(create, tools=rd.scan_deltas())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     rd.stream(create, choice=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     for _ in rd.stream(create):  # type: ignore[attr-defined]  # pyright: ignore[reportGeneralTypeIssues]
         pass

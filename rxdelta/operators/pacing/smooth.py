@@ -8,7 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rxdelta.core import Event, InvalidValueError, check_seconds
-from rxdelta.core.events import ReasoningDelta, TextDelta, reasoning_delta, text_delta
+from rxdelta.core.events import MessageInterrupted, ReasoningDelta, TextDelta, reasoning_delta, text_delta
 from rxdelta.cutting import Chunking, Cutter, Rule, rule_of
 from rxdelta.operators.pacing.paced import Paced
 from rxdelta.runtime import ABOUT_NOW, lift, operator_maker, seconds
@@ -50,10 +50,11 @@ def smooth(
 
     Other events keep their place: an event after text waits until that text has been emitted, so that the start of a
     tool call isn't shown before the end of the sentence. No event waits longer than `max_lag`. Put `run_tools()` in
-    front, and tools don't wait at all.
+    front, and tools don't wait at all; and what holds text, such as `redact` and `guard`, which behind it would join its
+    pieces again.
 
     When the source completes, pending text is emitted at its pace, then completion is passed on. When the source
-    fails, pending text is emitted at once, before the error.
+    fails, or the message is interrupted, pending text is emitted at once, before the error or the interruption.
 
     Args:
         chunking: The kind of pieces.
@@ -181,6 +182,7 @@ class _Smoothing(Paced[Event]):
                 if wrong is None:
                     self._queue.append(event)
                     self._work_pending = True
+                    self._flush_all = self._flush_all or type(event) is MessageInterrupted
                 else:
                     self._fail(wrong)
             if not self._work_pending:
@@ -263,6 +265,8 @@ class _Smoothing(Paced[Event]):
                 self._fail(error)
             return
         with self._lock:
+            if self._end is None:
+                self._flush_all = False  # behind an interruption: other runs go on
             while self._deadlines and self._deadlines[0][1] <= self._released:
                 self._deadlines.popleft()
             now = self._now()

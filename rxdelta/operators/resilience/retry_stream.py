@@ -23,7 +23,7 @@ from rxdelta.operators.resilience.continuation import Continuation, can_be_conti
 from rxdelta.operators.resilience.factory import Request, request_of
 from rxdelta.operators.resilience.failures import check_wait, exponential_backoff, is_transient
 from rxdelta.operators.resilience.replies import Replies
-from rxdelta.runtime import checks_options, create
+from rxdelta.runtime import checks_options, create, pipeline_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -115,8 +115,9 @@ def retry_stream(
     When a resumed message finishes, its metadata have `resumed_at`, the length of its `text` at the last resume, and
     `overlap`, the number of characters that were left out in all.
 
-    Put it in front of `run_tools` and `share_events`. The factory contains the request and `decode`, and
-    `stall_timeout` if a stall counts as a failure. If a failed attempt had complete calls, their tools may have run.
+    Put it in front of `run_tools` and `share_events`, and of what rewrites text: `redact`, `guard`, `map_text`, `cut_text`
+    and `until_sequence` would read a continued text as two. With `resume` they are refused in the factory, where they can
+    be seen. The factory contains the request and `decode`, and `stall_timeout` if a stall counts as a failure. If a failed attempt had complete calls, their tools may have run.
     Such an attempt is not started over, unless with `repeat_calls`, and its error is passed on; `resume` may continue
     it. A finished message is never requested again.
 
@@ -155,8 +156,9 @@ def retry_stream(
     Raises:
         InvalidValueError: At once, for an invalid argument.
 
-    Errors: The last attempt's own. The exception of `backoff` or `retry_if`, whose `__context__` is the failure. `InvalidValueError` for a value that is
-    no event; `LimitExceededError`; `ProtocolError` for a second message in a run. The latter three are never retried.
+    Errors: The last attempt's own. With `resume`, `InvalidValueError` for such an operator in the factory. The exception
+    of `backoff` or `retry_if`, whose `__context__` is the failure. `InvalidValueError` for a value that is no event;
+    `LimitExceededError`; `ProtocolError` for a second message in a run. The latter three are never retried.
 
     Example:
         >>> import reactivex as rx
@@ -200,6 +202,20 @@ def retry_stream(
     return create("retry_stream", begin, emits="events")
 
 
+_OF_TEXT = frozenset(["cut_text", "guard", "map_text", "redact", "until_sequence"])
+
+
+def _refuse_operators_of_text(source: Observable[Event]) -> None:
+    """A text that breaks off and goes on is two texts for an operator in front: it would show half a key, twice."""
+    found = next((one.name for one in pipeline_of(source)[0] if one.name in _OF_TEXT), None)
+    if found is not None:
+        raise InvalidValueError(
+            f"retry_stream(resume=True) continues the provider's own text, which {found} has changed or cut: "
+            f"write retry_stream(…, resume=True).pipe(rd.{found}(…))",
+            field="factory",
+        )
+
+
 class _Rules:
     """Decides whether there is another attempt, and of which kind."""
 
@@ -216,6 +232,7 @@ class _Rules:
         self._retry_if = retry_if
         self._repeat_calls = repeat_calls
         self._min_overlap = min_overlap  # None: a message is never continued
+        self.resumes = min_overlap is not None
 
     def continuation(self, replies: Replies, before: Continuation | None) -> Continuation | None:
         """Return the continuation of the message, which may continue an earlier one; `None` to start over."""
@@ -312,6 +329,8 @@ class _Retrying:
             raise InvalidValueError.of(
                 [("factory", source, "must give an Observable of events; decode() makes one")]
             )
+        if self._rules.resumes:
+            _refuse_operators_of_text(source)
         self._context.copy().run(self._sink.subscribe, source, _Attempt(self, self._sink))
 
     def _begin(self, error: Exception) -> None:

@@ -41,7 +41,8 @@ def share_events(
     An asynchronous source runs on the loop of its first reader, and ends with that loop. In synchronous code, pass one
     `loop` to all `to_iterable`.
 
-    Put it behind `run_tools`, otherwise each reader runs the tools. Each reader has its own pace and its own policy for
+    Put it behind `run_tools`, otherwise each reader runs the tools, and behind `redact` and `guard`, otherwise what they
+    hide is kept, and replayed to a reader without them. Each reader has its own pace and its own policy for
     overflow, as with `share_latest`: the source waits only while no reader has room. (`latest` is for snapshots.) A
     reader that raises is removed; the others are not affected. Readers may subscribe, leave and read on several
     threads.

@@ -1,1 +1,1 @@
-"""Text on its way: changed, checked, cut and ended, however the source tells it."""
+"""Text on its way: what rewrites, checks, cuts or ends the text of a reply."""

@@ -57,14 +57,7 @@ def units_of(by: By, name: str = "by") -> Callable[[Callable[[str], str] | None]
     """Return a factory for a text's filter, which takes the function for its units or `None`.
 
     Args:
-        by: The kind of units.
-            `word`: a word and the white space after it; each letter in scripts without spaces. `line`: a line and its
-            end. `sentence`: a sentence and the white space after it. `char`: one grapheme. A number: as many characters.
-            `block`: the whole text. A compiled pattern: the text up to the end of its next match. A function: it is
-            called with the text since the last cut, one more character each time, and returns `None` until it returns
-            the unit at the beginning of that text. A word is cut after 256 characters, a line after 4,096, a sentence
-            after 600, and text without an end for a pattern or function after 256, or 20 for a pattern with nested
-            repetition. No grapheme is cut.
+        by: The kind of units, as in `map_text`.
         name: What the caller's argument is called, for errors.
 
     Raises:

@@ -186,6 +186,12 @@ def test_a_tool_call_is_not_shown_before_the_end_of_the_text_in_front_of_it() ->
     ]  # fmt: skip
 
 
+def test_an_interruption_shows_at_once_what_came_and_later_text_is_paced_again() -> None:
+    stopped = ev.MessageInterrupted("stopped")
+    got = smoothed([(0, "abcd"), (1, stopped), (11, "efg")], "char", 0.5, 20, end=30)
+    assert got == [(0, "a"), (1, "bcd"), (1, stopped), (11, "e"), (13, "f"), (30, "g"), (30, "C")]
+
+
 def test_empty_deltas_are_nothing() -> None:
     assert smoothed([(0, ""), (1, "a"), (1, ""), (1, "b"), (2, "")], "char", 1, 9, end=3) == [
         (1, "a"),
