@@ -613,14 +613,9 @@ def check(prepare: Callable[[T], Act], name: str, shapes: Mapping[str, Callable[
     assert not above
 
 
-AT_LENGTH = "group_by_choice", "to_ag_ui", "to_openai_chat"
-"""What grew with the square once, which few of a thing don't show. The others are measured at length in the soak."""
-
-
 def sizes(few: int, names: Iterable[str]) -> list[Any]:
-    """Each name with few of a thing, and with many."""
-    slow, soak = pytest.mark.slow, pytest.mark.soak
-    many = (pytest.param(name, MANY, marks=slow if name in AT_LENGTH else soak) for name in names)
+    """Each name with few of a thing, and in the soak with many, which may show a square that few don't."""
+    many = (pytest.param(name, MANY, marks=pytest.mark.soak) for name in names)
     return [*((name, few) for name in names), *many]
 
 
