@@ -117,7 +117,8 @@ def retry_stream(
 
     Put it in front of `run_tools` and `share_events`, and of what rewrites text: `redact`, `guard`, `map_text`, `cut_text`
     and `until_sequence` would read a continued text as two. With `resume` they are refused in the factory, where they can
-    be seen. The factory contains the request and `decode`, and `stall_timeout` if a stall counts as a failure. If a failed attempt had complete calls, their tools may have run.
+    be seen. The factory contains the request and `decode`, and `stall_timeout` if a stall counts as a failure. If a failed
+    attempt had complete calls, their tools may have run.
     Such an attempt is not started over, unless with `repeat_calls`, and its error is passed on; `resume` may continue
     it. A finished message is never requested again.
 
