@@ -67,7 +67,8 @@ def tests(session: nox.Session) -> None:
     """All tests; with arguments, what pytest makes of them, which leaves out those marked slow."""
     install(session, group("tests", "examples", "judges"))
     install_clients(session)
-    session.run("pytest", "-n", "auto", *(session.posargs or ["--slow"]))
+    # One worker more than cores: many of them wait, for a server, a lease or a browser.
+    session.run("pytest", "-n", str((os.cpu_count() or 1) + 1), *(session.posargs or ["--slow"]))
 
 
 def _is_older(made: Path, source: Path) -> bool:
@@ -80,7 +81,7 @@ def install_clients(session: nox.Session) -> None:
         CLIENTS / "node_modules/.package-lock.json", CLIENTS / "package-lock.json"
     ):
         clients = ["npm", "ci", "--prefix", str(CLIENTS)]
-        session.run(*clients, external=True, silent=True, success_codes=range(256))
+        session.run_install(*clients, external=True, silent=True, success_codes=range(256))
 
 
 @nox.session

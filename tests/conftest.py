@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
@@ -57,10 +58,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             _leave_out(config, items, "slow")
 
 
-def pytest_collection_finish() -> None:
-    """Spare the tests' collections of garbage the millions of objects that are there for good: they take minutes."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare collections of garbage the millions of objects that are there for good, while pytest collects the tests and
+    while it runs them: they take minutes.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def _draw_more(items: list[pytest.Item], times: int) -> None:

@@ -6,7 +6,7 @@ It isn't part of the project: see `support.needs` for what happens where it is m
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +30,23 @@ def parity(file: str) -> list[Any]:
 
 
 def recordings(wire_format: str) -> list[Any]:
-    """(chunks, expectation) of each recorded stream of a format as parameters, or one that is skipped."""
-    found = [] if "recordings" in LEFT_OUT else list(_recordings(wire_format))
+    """(chunks, expectation) of each recorded stream of a format as parameters, or one that is skipped.
+
+    They are read once and all tests share them, so no test changes them.
+    """
+    found = [] if "recordings" in LEFT_OUT else [*_recordings(wire_format)]
     return found or [_absent(SHARED / "corpus" / "streams" / wire_format, 2)]
 
 
-def _recordings(wire_format: str) -> Iterator[Any]:
+@cache
+def _recordings(wire_format: str) -> list[Any]:
+    found = []
     for path in sorted((SHARED / "corpus" / "streams" / wire_format).glob("*.jsonl")):
         expected = SHARED / "corpus" / "expected" / wire_format / f"{path.stem}.json"
         told = json.loads(expected.read_text("utf-8")) if expected.exists() else None
         chunks = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
-        yield pytest.param(chunks, told, id=path.stem)
+        found.append(pytest.param(chunks, told, id=path.stem))
+    return found
 
 
 def _absent(path: Path, arguments: int) -> Any:

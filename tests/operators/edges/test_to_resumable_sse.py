@@ -87,7 +87,10 @@ def check_every_id(
         assert (rest, list(map(type, ended))) == ([prologue, *whole[had:]], list(map(type, end)))
 
 
-@pytest.mark.parametrize(("step", "every"), [pytest.param(1, 1, marks=pytest.mark.slow), (7, 5)])
+@pytest.mark.parametrize(
+    ("step", "every"),
+    [pytest.param(1, 1, marks=pytest.mark.soak), pytest.param(1, 4, marks=pytest.mark.slow), (7, 5)],
+)
 @every_encoder
 def test_behind_every_id_comes_byte_for_byte_what_the_first_connection_would_have_got(
     encode: Callable[[], Encode], step: int, every: int, caplog: pytest.LogCaptureFixture
