@@ -24,7 +24,7 @@ PYTHONS = nox.project.python_versions(PROJECT)
 CLIENTS = Path("tests/clients")
 LOCK = Path("requirements-dev.lock")
 WITHOUT = [f"--without={material}" for material in ("recordings", "clients", "browser")]
-BRIEF = "--hypothesis-profile=brief"  # `tests` and `coverage` draw all examples
+BRIEF = "--hypothesis-profile=brief"  # `coverage` draws all examples, `tests` half of them, `soak` ten times as many
 
 
 def group(*names: str) -> list[str]:
@@ -68,7 +68,9 @@ def tests(session: nox.Session) -> None:
     install(session, group("tests", "examples", "judges"))
     install_clients(session)
     # One worker more than cores: many of them wait, for a server, a lease or a browser.
-    session.run("pytest", "-n", str((os.cpu_count() or 1) + 1), *(session.posargs or ["--slow"]))
+    session.run(
+        "pytest", "-n", str((os.cpu_count() or 1) + 1), *(session.posargs or ["--slow", "--times=0.5"])
+    )
 
 
 def _is_older(made: Path, source: Path) -> bool:

@@ -1,5 +1,5 @@
 """What a delta costs on its way to a browser: bytes and time, against pydantic-ai's adapters for the same protocols and the
-`ai` package's own server.
+`ai` package's own server; and on its way to clients of a provider's API.
 
 Everyone gets a reply as events of their own (a text of many deltas, then a call whose arguments come in pieces) and gives
 the bytes of the response. pydantic-ai's adapters are asynchronous generators, the `ai` package's are streams of Node.
@@ -69,6 +69,12 @@ ENCODERS: dict[str, Callable[[], Any]] = {
     "AI SDK": lambda: rd.wire.AiSdkEncoder(message_id="m1"),
     "AG-UI": lambda: rd.wire.AgUiEncoder(thread_id="t", run_id="r"),
 }
+TOLD: dict[str, Any] = {"now": lambda: 1.0, "new_id": lambda: "r1", "tools": ()}
+CLIENTS: dict[str, Callable[[], Any]] = {
+    "OpenAI chat": lambda: rd.wire.OpenAiChatEncoder(**TOLD),
+    "OpenAI Responses": lambda: rd.wire.OpenAiResponsesEncoder(**TOLD),
+    "Anthropic Messages": lambda: rd.wire.AnthropicMessagesEncoder(**TOLD),
+}
 STAGES: dict[str, Callable[[], Any]] = {
     "AI SDK": lambda: rd.to_ai_sdk(message_id="m1"),
     "AG-UI": lambda: rd.to_ag_ui(thread_id="t", run_id="r"),
@@ -79,7 +85,7 @@ GOALS = {"AI SDK": 3.5, "AG-UI": 2.5}
 
 
 def encoded(protocol: str) -> int:
-    encoder = ENCODERS[protocol]()
+    encoder = (ENCODERS.get(protocol) or CLIENTS[protocol])()
     size = sum(len(rd.wire.sse_frame(frame)) for event in ours() for frame in encoder.encode(event))
     return size + sum(len(rd.wire.sse_frame(frame)) for frame in encoder.close())
 
@@ -161,4 +167,11 @@ def tables() -> Iterator[Table]:
             N,
             goal=goal,
         )
+    yield table
+    base = "the encoder of OpenAI chat and `sse_frame`, by hand"
+    table = Table("For clients of a provider's API", "µs a delta", base=base, rounds=9)
+    for protocol in CLIENTS:
+        name = f"the encoder of {protocol} and `sse_frame`, by hand"
+        goal = None if name == base else 1.0
+        table.row(name, lambda p=protocol: (encoded(p), None)[1], N, goal=goal)
     yield table

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
 from support.browser import end_chromium
 from support.needs import LEFT_OUT, MATERIAL
+from support.shared import changed_recordings
 
 # A slow machine makes no property fail, and in CI luck decides nothing: the same examples are drawn each time.
 settings.register_profile("rxdelta", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -24,9 +25,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests that are marked slow, too")
     parser.addoption(
         "--times",
-        type=int,
+        type=float,
         default=1,
-        help="draw so many times the examples of each property, others in each run",
+        help="draw so many times the examples of each property, others in each run if they are more",
     )
     parser.addoption(
         "--without",
@@ -41,6 +42,13 @@ def pytest_configure(config: pytest.Config) -> None:
     LEFT_OUT.update(config.option.without)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def recordings_stay_as_they_are() -> Iterator[None]:
+    """All tests share them, so a test that changed one would decide what others see."""
+    yield
+    assert changed_recordings() == [], "a test of this process has changed these recordings"
+
+
 def pytest_sessionfinish() -> None:
     end_chromium()
 
@@ -49,9 +57,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("timeout") is None:
             slow = item.get_closest_marker("slow") is not None
-            item.add_marker(pytest.mark.timeout((SLOW_LIMIT if slow else LIMIT) * config.option.times))
-    if config.option.times > 1:
-        _draw_more(items, config.option.times)
+            item.add_marker(
+                pytest.mark.timeout((SLOW_LIMIT if slow else LIMIT) * max(1, config.option.times))
+            )
+    if config.option.times != 1:
+        _draw(items, config.option.times)
     if not _is_named(config):
         _leave_out(config, items, "soak")
         if not config.option.slow:
@@ -72,13 +82,15 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def _draw_more(items: list[pytest.Item], times: int) -> None:
+def _draw(items: list[pytest.Item], times: float) -> None:
     tests = {getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)}
     for test in tests:  # one for all its parameters
         if hasattr(test, "hypothesis"):  # its settings can't be read or set by a public name
             known = test._hypothesis_internal_use_settings
             test._hypothesis_internal_use_settings = settings(
-                known, max_examples=times * known.max_examples, derandomize=False
+                known,
+                max_examples=max(1, round(times * known.max_examples)),
+                derandomize=known.derandomize and times < 1,
             )
 
 

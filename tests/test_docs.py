@@ -126,7 +126,9 @@ def test_the_guides_first_two_pipelines_run_one_after_the_other_lose_nothing(
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_example_programs_run(path: Path) -> None:
-    for package in re.findall(r"^(?:from|import) (textual)\b", path.read_text("utf-8"), re.MULTILINE)[:1]:
+    for package in re.findall(r"^(?:from|import) (textual|uvicorn)\b", path.read_text("utf-8"), re.MULTILINE)[
+        :1
+    ]:
         pytest.importorskip(package)
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -80,6 +80,9 @@ ENCODERS: dict[str, Callable[[], Any]] = {
     "to_langchain_events": lambda: rd.to_langchain_events(on_error=str),
     "to_ag_ui": lambda: rd.to_ag_ui(thread_id="t", run_id="r", on_error=str),
     "to_openai_chat": lambda: rd.to_openai_chat(on_error=str),
+    "to_openai_responses": lambda: rd.to_openai_responses(on_error=str),
+    "to_anthropic_messages": lambda: rd.to_anthropic_messages(on_error=str),
+    "to_ollama": lambda: rd.to_ollama(on_error=str),
 }
 OF_ANYTHING = {
     *(
@@ -87,6 +90,7 @@ OF_ANYTHING = {
         "parse_ndjson",
         "decode",
         "to_sse",
+        "to_ndjson",
         "to_resumable_sse",
     ),  # these have tests of their own, below
     *("throttle_latest", "debounce_latest", "conflate", "share_latest"),  # what they refuse, they could lose
@@ -240,6 +244,14 @@ REFUSED: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: rd.to_ai_sdk(on_error="Sorry"), ["on_error: must be a function that returns the text"]),  # type: ignore[arg-type]
     (lambda: rd.to_openai_chat(tools="search"), ["tools: must be the names of tools"]),
     (lambda: rd.to_openai_chat(5), ["model: must be a string"]),  # type: ignore[arg-type]
+    (lambda: rd.to_openai_responses(tools="search"), ["tools: must be the names of tools"]),
+    (lambda: rd.to_openai_responses(5), ["model: must be a string"]),  # type: ignore[arg-type]
+    (lambda: rd.to_anthropic_messages(tools="search"), ["tools: must be the names of tools"]),
+    (lambda: rd.to_anthropic_messages(5), ["model: must be a string"]),  # type: ignore[arg-type]
+    (lambda: rd.to_ollama(tools="search"), ["tools: must be the names of tools"]),
+    (lambda: rd.to_ollama(5), ["model: must be a string"]),  # type: ignore[arg-type]
+    (lambda: rd.to_ndjson(0), ["keep_alive: must be"]),
+    (lambda: rd.to_resumable_sse(rd.to_ollama()), ["encode: must write server-sent events", "relay.watch"]),
     (lambda: rd.to_ai_sdk(sdk_version=4), ["sdk_version: must be 5, 6 or 7"]),  # type: ignore[arg-type]
     (lambda: source().pipe(rd.scan_deltas), ["write source.pipe(scan_deltas(…))"]),
     (lambda: open_sample("wether"), ["name: must be 'weather', ", "did you mean 'weather'?"]),
@@ -397,7 +409,7 @@ SAID: dict[str, tuple[Callable[[], object], list[str]]] = {
     "a name that went": (lambda: RD.reasoning_deltas, ['it is rd.text_deltas(of="reasoning")']),
     "a typing error": (lambda: RD.scan_delta, ["did you mean rd.scan_deltas?"]),
     "the name of another module": (lambda: RD.detect, ["it is rd.providers.detect"]),
-    "half a name": (lambda: RD.from_openai, ["did you mean rd.requests.from_openai_chat?"]),
+    "half a name": (lambda: RD.from_openai, ["did you mean rd.requests.from_openai_chat or rd.requests.from_openai_responses?"]),
     "a provider": (lambda: rd.decode("claude"), ["did you mean 'anthropic-messages'?"]),
     "a model": (lambda: rd.stream(CHUNKS, "gpt-4o"), ["did you mean 'openai-chat' or 'openai-responses'?"]),
     "a cloud": (lambda: rd.to_request("Hi", "vertex"), ["did you mean 'gemini'?"]),

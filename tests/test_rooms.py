@@ -57,7 +57,11 @@ SDKS = {"openai", "anthropic", "google", "mistralai", "cohere", "ollama", "boto3
 DIALECTS = {"mistral": "openai_chat"}  # a format that another one is made of
 
 FILES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT)
-FORMATS = sorted(path.name for path in (ROOT / "formats").iterdir() if (path / "__init__.py").exists())
+FORMATS = sorted(
+    path.parent.name
+    for path in (ROOT / "formats").glob("*/__init__.py")
+    if "FORMAT = " in path.read_text("utf-8")
+)
 
 
 def name_of(path: Path) -> str:

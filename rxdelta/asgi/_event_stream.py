@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reactivex import abc
 from reactivex.subject import AsyncSubject
 
-from rxdelta.aio import from_async_iterable, to_async_iterable
-from rxdelta.asgi._open_response import STOPPING, OpenResponse, headers_for, next_piece, no_pieces
+from rxdelta.aio import to_async_iterable
+from rxdelta.asgi._open_response import (
+    STOPPING,
+    OpenResponse,
+    framing_of,
+    headers_for,
+    next_piece,
+    no_pieces,
+    written_for,
+)
 from rxdelta.core import InvalidValueError, check_seconds
-from rxdelta.operators import to_sse, until_stopped
-from rxdelta.runtime import refuse_all_but_events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.background import BackgroundTask
     from starlette.types import Scope, Send
 
-    from rxdelta.aio import ReaderMeter, Reading
+    from rxdelta.aio import ReaderMeter
     from rxdelta.core import Event, Limits, Seconds
 
 __all__ = ["EventStreamResponse"]
@@ -47,10 +51,10 @@ class EventStreamResponse(OpenResponse):
     Args:
         events: The events to send, such as `…pipe(rd.decode(…), rd.run_tools(…))`.
         encode: The protocol: `rd.to_ai_sdk()`, `rd.to_ag_ui(…)` or `rd.to_langchain_events()`, or any operator that
-            turns events into frames for `to_sse()`.
+            turns events into frames for `to_sse()`. The frames of `rd.to_ollama()` are sent as lines of JSON.
         headers: More headers of the response. Those of the protocol are there already.
-        keep_alive: Seconds of silence after which a comment is sent, so that proxies keep the connection; `None`
-            for none.
+        keep_alive: Seconds of silence after which a comment is sent, in front of a line of JSON a space, so that proxies keep the
+            connection; `None` for none.
         status_code, background: As for Starlette's responses.
         limits: Bounds on what the pipeline and the encoder may hold in memory; see `rd.with_limits`. One within `events`
             doesn't reach the encoder.
@@ -86,19 +90,20 @@ class EventStreamResponse(OpenResponse):
         meter: ReaderMeter | None = None,
     ) -> None:
         silence = None if keep_alive is None else check_seconds("keep_alive", keep_alive)
-        if not isinstance(events, abc.ObservableBase):
-            made = "from_async_iterable(…).pipe(decode(…)) makes one, and rd.stream has it as `reply.events`"
-            raise InvalidValueError.of([("events", events, f"must be an Observable of events: {made}")])
         if not callable(encode):  # pyright: ignore[reportUnnecessaryComparison]
             raise InvalidValueError.of([("encode", encode, "must be an encoder, such as rd.to_ai_sdk()")])
-        refuse_all_but_events(events, "EventStreamResponse")
         self._stopped = AsyncSubject[str]()
-        stoppable = events.pipe(until_stopped(self._stopped))
-        # An event is encoded when the reader has room. The others wait in front of the encoder, and are joined.
-        waiting = to_async_iterable(stoppable, "join", limits=limits, meter=meter)
-        written = from_async_iterable(partial(_joined, waiting)).pipe(encode, to_sse())
+        frames = written_for(
+            "EventStreamResponse", events, encode, stopped=self._stopped, limits=limits, meter=meter
+        )
+        framing = framing_of(encode)
+        written = frames.pipe(framing.write)
         super().__init__(
-            _body(written, silence, limits), status_code, headers_for(encode, headers), None, background
+            _body(written, silence, framing.comment, limits),
+            status_code,
+            headers_for(encode, headers),
+            None,
+            background,
         )
 
     def _stop(self) -> None:
@@ -116,19 +121,13 @@ class EventStreamResponse(OpenResponse):
                 await close()
 
 
-async def _joined(waiting: Reading[Event]) -> AsyncIterator[Event]:
-    async with waiting as events:
-        async for event in events:
-            yield event
-
-
 async def _body(
-    written: Observable[bytes], keep_alive: float | None, limits: Limits | None
+    written: Observable[bytes], keep_alive: float | None, comment: bytes, limits: Limits | None
 ) -> AsyncIterator[bytes]:
     async with to_async_iterable(written, "block", maxsize=1, limits=limits) as pieces:
         while True:
             try:
-                piece = await next_piece(pieces, keep_alive)
+                piece = await next_piece(pieces, keep_alive, comment)
             except StopAsyncIteration:
                 return
             yield piece

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from reactivex import abc
 from starlette.responses import StreamingResponse
 
+from rxdelta.aio import from_async_iterable, to_async_iterable
 from rxdelta.asgi._open_streams import opened
-from rxdelta.runtime import headers_of
-from rxdelta.wire import KEEP_ALIVE, SSE_HEADERS
+from rxdelta.core import InvalidValueError
+from rxdelta.operators import to_ndjson, to_sse, until_stopped
+from rxdelta.runtime import headers_of, refuse_all_but_events
+from rxdelta.wire import KEEP_ALIVE, NDJSON_HEADERS, NDJSON_KEEP_ALIVE, SSE_HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -18,9 +23,18 @@ if TYPE_CHECKING:
     from reactivex import Observable
     from starlette.types import Receive, Scope, Send
 
-    from rxdelta.core import Event
+    from rxdelta.aio import ReaderMeter, Reading
+    from rxdelta.core import Event, Limits
 
-__all__ = ["STOPPING", "OpenResponse", "headers_for", "next_piece", "no_pieces"]
+__all__ = [
+    "STOPPING",
+    "OpenResponse",
+    "framing_of",
+    "headers_for",
+    "next_piece",
+    "no_pieces",
+    "written_for",
+]
 
 STOPPING = "the server is stopping"
 _SECONDS_TO_END = 5.0
@@ -28,7 +42,7 @@ _SECONDS_TO_END = 5.0
 
 
 class OpenResponse(StreamingResponse):
-    """The base of both responses: how they are sent, left and ended."""
+    """The base of the responses: how they are sent, left and ended."""
 
     _sending: asyncio.Task[None] | None = None
 
@@ -83,6 +97,42 @@ class OpenResponse(StreamingResponse):
             await self.listen_for_disconnect(receive)
 
 
+def written_for(
+    by: str,
+    events: Observable[Event],
+    encode: Callable[[Observable[Event]], Observable[Any]],
+    *,
+    stopped: Observable[str],
+    limits: Limits | None,
+    meter: ReaderMeter | None,
+) -> Observable[Any]:
+    """What the encoder writes of the events for one reader.
+
+    Args:
+        by: The response's name in messages.
+        events: The events.
+        encode: The encoder.
+        stopped: The signal that the server stops.
+        limits, meter: As for `EventStreamResponse`.
+
+    Raises:
+        InvalidValueError: `events` is no stream of events, or `meter` no meter.
+    """
+    if not isinstance(events, abc.ObservableBase):
+        made = "from_async_iterable(…).pipe(decode(…)) makes one, and rd.stream has it as `reply.events`"
+        raise InvalidValueError.of([("events", events, f"must be an Observable of events: {made}")])
+    refuse_all_but_events(events, by)
+    # An event is encoded when the reader has room. The others wait in front of the encoder, and are joined.
+    waiting = to_async_iterable(events.pipe(until_stopped(stopped)), "join", limits=limits, meter=meter)
+    return from_async_iterable(partial(_joined, waiting)).pipe(encode)
+
+
+async def _joined(waiting: Reading[Event]) -> AsyncIterator[Event]:
+    async with waiting as events:
+        async for event in events:
+            yield event
+
+
 def headers_for(
     encode: Callable[[Observable[Event]], Observable[Any]], given: Mapping[str, str] | None
 ) -> dict[str, str]:
@@ -91,9 +141,22 @@ def headers_for(
     return {**(headers_of(encode) or SSE_HEADERS), **own}
 
 
-async def next_piece(
-    pieces: AsyncIterator[bytes], keep_alive: float | None, comment: bytes = KEEP_ALIVE
-) -> bytes:
+class Framing(NamedTuple):
+    """How frames are written into the body."""
+
+    write: Callable[[Observable[Any]], Observable[bytes]]
+    comment: bytes
+
+
+def framing_of(encode: Callable[[Observable[Event]], Observable[Any]]) -> Framing:
+    """How the encoder's frames are written: as lines if its headers say so, else as server-sent events."""
+    headers = headers_of(encode) or SSE_HEADERS
+    if headers["content-type"] == NDJSON_HEADERS["content-type"]:
+        return Framing(to_ndjson(), NDJSON_KEEP_ALIVE)
+    return Framing(to_sse(), KEEP_ALIVE)
+
+
+async def next_piece(pieces: AsyncIterator[bytes], keep_alive: float | None, comment: bytes) -> bytes:
     """The next piece, or after a silence of that many seconds a comment."""
     silence = asyncio.timeout(keep_alive)
     try:

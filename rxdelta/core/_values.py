@@ -397,7 +397,8 @@ class ToolResult:
         content: Any JSON value; most often a string.
         is_error: Whether the tool failed.
         duration: The seconds that the tool ran, if known.
-        metadata: Other facts for programs and people, which the model doesn't get. `run_tools` sets `messages`, the
+        metadata: Other facts for programs and people, which the model doesn't get. One of them reaches the provider:
+            `cache_control`, which tells Anthropic's API what to cache. `run_tools` sets `messages`, the
             messages so far of a tool that is an agent, in the form of `Snapshot.to_dict`. `denied` is true if a
             person refused the call, which tells a refusal from a failure; `reason` has the person's words.
         more: Fields of a stored result that this version doesn't know; `to_dict` writes them back. Not compared.

@@ -5,7 +5,8 @@ reads the file for whoever sent the name. A browser sends whole conversations, a
 
 * an address must be one that everybody may read: `https:`, `http:`, `data:`, or a scheme that the application allows.
   The id of a file, or an address in the provider's own store of files, needs `file_id`;
-* a person's message has texts and media, with the fields that describe them;
+* a person's message has texts and media, with the fields that describe them. What it says of Anthropic's cache has
+  Anthropic's words alone, also in calls and results;
 * of a reply's items in the provider's own form, only those that a model makes are admitted. A list names them, since
   formats use the same words for questions and answers.
 
@@ -25,6 +26,7 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from rxdelta.core import Block, ContentPart, InvalidValueError, Message, ToolCall, events, is_mapping
+from rxdelta.formats.given_parts import result_parts
 from rxdelta.formats.notes import PROVIDER_TYPE
 
 __all__ = ["Admission"]
@@ -32,7 +34,7 @@ __all__ = ["Admission"]
 Json: TypeAlias = Mapping[str, Any]
 
 _PUBLIC: Final = frozenset(["https", "http", "data"])
-_FILE, _TOOLS = "file_id", "tool_definitions"
+_FILE, _TOOLS, _CACHE = "file_id", "tool_definitions", "cache_control"
 _name = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
 _scheme = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):").match
 _has_control = re.compile(r"[\x00-\x1f\x7f]").search
@@ -120,7 +122,7 @@ class Admission:
             else:
                 broken.add(_provider_call_id(block))
         blocks = [
-            block
+            _with_flat_fields(block)
             for block in admitted
             if _provider_call_id(block) is None or _provider_call_id(block) not in broken
         ]
@@ -139,9 +141,9 @@ class Admission:
             raise _Fault(block, "must be a text, an image, a sound, a film or a file").error(path)
         if (fault := self._fault_in_medium(block)) is not None:
             raise fault.error(path)
-        known = _MEDIUM_OPTIONS if block.type in _MEDIA else ()
+        known = _MEDIUM_OPTIONS if block.type in _MEDIA else _TEXT_OPTIONS
         options = {name: value for name, value in block.options.items() if name in known}
-        return attrs.evolve(block, options=options, citations=())
+        return attrs.evolve(block, options=_flat(options, *options), citations=())
 
     def _fault_in_medium(self, part: ContentPart) -> _Fault | None:
         options = part.options
@@ -182,7 +184,7 @@ class Admission:
         if isinstance(block, ToolCall):
             kind = block.metadata.get(PROVIDER_TYPE)
             if block.type != "server_tool_call":
-                return True
+                return self._fault_in_items(block.metadata) is None
             fields: list[Any] = [block.arguments, block.metadata]
             return _is_one_of(kind, _CALLS) and self._fault_in_items(fields) is None
         if block.type == "unsupported":
@@ -233,7 +235,7 @@ class Admission:
         return None
 
     def _fault_in_result(self, call: ToolCall) -> _Fault | None:
-        """A name that a provider would follow in a result. Only a result in the provider's own form has one."""
+        """A name that a provider would follow in a result. Only a result in a provider's form has one."""
         if call.result is None:
             return None
         content: Any = call.result.content
@@ -245,6 +247,9 @@ class Admission:
             output = content.get("output") if is_mapping(content) else None
             screens = [{**one, "type": "computer_screenshot"} for one in (content, output) if is_mapping(one)]
             return self._fault_in_items([content, screens, {"tools": content}])
+        media = self._first(map(self._fault_in_medium, result_parts(content)))
+        if media is not None:
+            return media
         parts: list[Any] = [*content] if isinstance(content, (list, tuple)) else [content]
         is_native = all(
             is_mapping(part) and _is_one_of(part.get("type", ""), _RESULT_PARTS) for part in parts
@@ -286,6 +291,34 @@ def _decoded(label: str) -> str:
         return label.removeprefix("xn--").encode().decode("punycode")
     except UnicodeError:
         return label
+
+
+def _with_flat_fields(block: Block) -> Block:
+    """The block without what it, or its result, says of a cache in another way than Anthropic does."""
+    if isinstance(block, ContentPart):
+        options = _flat(block.options, _CACHE)
+        return attrs.evolve(block, options=options) if _CACHE in block.options else block
+    result, metadata = block.result, _flat(block.metadata, _CACHE)
+    of_result: Json = {} if result is None else result.metadata
+    if _CACHE not in block.metadata and _CACHE not in of_result:
+        return block
+    result = None if result is None else attrs.evolve(result, metadata=_flat(of_result, _CACHE))
+    return attrs.evolve(block, metadata=metadata, result=result)
+
+
+def _flat(fields: Json, *names: str) -> dict[str, Any]:
+    """The fields, those of these names only as far as they are a word, a number, or an object of the words that they have."""
+    found = {name: _flat_value(name, value) if name in names else value for name, value in fields.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _flat_value(name: str, value: Any) -> Any:
+    if name not in _FLAT:
+        return None if is_mapping(value) or isinstance(value, (list, tuple)) else value
+    words = value.items() if is_mapping(value) else ()
+    return {
+        word: one for word, one in words if word in _FLAT[name] and isinstance(one, (str, int, type(None)))
+    } or None
 
 
 def _is_word(word: Any) -> bool:
@@ -335,9 +368,20 @@ _MEDIUM_OPTIONS: Final = frozenset(
         "url",
         "file_id",
         "bucket_owner",
+        _CACHE,
+        "citations",
     ]
 )
 """The options that a person's medium may have."""
+
+_TEXT_OPTIONS: Final = frozenset([_CACHE])
+"""The options that a person's text may have."""
+
+_FLAT: Final[Mapping[str, frozenset[str]]] = {
+    _CACHE: frozenset(["type", "ttl", "scope"]),
+    "citations": frozenset(["enabled"]),
+}
+"""Options with which a person says how to read what they send, and the words that each has."""
 
 _FORBIDDEN_METADATA: Final = frozenset(["additional_kwargs"])
 """Metadata of a message that reach the provider unchanged, and that no encoder writes."""
@@ -405,7 +449,18 @@ _ADDRESS_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 """The fields of a provider's item that hold an address or a file's id, by the item's type."""
 
 _RESULT_PARTS: Final = frozenset(
-    ["audio", "document", "image", "input_file", "input_image", "input_text", "text", "video"]
+    [
+        "audio",
+        "document",
+        "image",
+        "input_file",
+        "input_image",
+        "input_text",
+        "search_result",
+        "text",
+        "tool_reference",
+        "video",
+    ]
 )
 """The parts of a tool's result in a provider's own form."""
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from rxdelta.core import ContentPart, InvalidValueError, Message, Snapshot, ToolCall, ToolResult, thaw
+from rxdelta.formats.given_parts import result_parts
 from rxdelta.formats.signatures import readable, unsigned
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "conversation",
     "messages_of",
     "refuse",
+    "result_media",
     "result_text",
     "text_of",
     "text_or_parts",
@@ -194,6 +196,7 @@ def messages_of(
     user: Callable[[Turn], dict[str, Any]],
     assistant: Callable[[Turn], dict[str, Any] | None],
     result: Callable[[ToolResult, ToolCall | None], dict[str, Any]],
+    media: Callable[[ToolResult], list[dict[str, Any]] | None] = lambda _: None,
 ) -> list[dict[str, Any]]:
     """The messages of a request in which every result is a message of its own.
 
@@ -202,6 +205,7 @@ def messages_of(
         user: Writes a message of the user or the system.
         assistant: Writes a message of the assistant; `None` if nothing of it may be sent.
         result: Writes a result, with its call if that is in the same turn.
+        media: The parts of a result for which `result` has no place. They follow as a message of the user's.
     """
     messages: list[dict[str, Any]] = []
     for turn in turns:
@@ -215,6 +219,8 @@ def messages_of(
             messages.append(user(turn))
         calls = {call.call_id: call for call in turn.calls}
         messages += [result(found, calls.get(found.call_id)) for found in turn.results]
+        shown = [part for found in turn.results for part in media(found) or ()]
+        messages += [{"role": "user", "content": shown}] if shown else []
     return messages
 
 
@@ -233,7 +239,24 @@ def text_of(value: Any) -> str:
 
 
 def result_text(result: ToolResult) -> str:
+    """A result as text. Parts that are all text, as MCP and Anthropic have them, are one text."""
+    parts = result_parts(result.content)
+    if parts and all(part.type == "text" for part in parts):
+        return "".join(part.text or "" for part in parts)
     return "" if result.content is None else text_of(result.content)
+
+
+def result_media(
+    result: ToolResult, write: Callable[[ContentPart], dict[str, Any]]
+) -> list[dict[str, Any]] | None:
+    """The texts and media of a result, written; `None` if text says all of it, or `write` has no place for a part."""
+    parts = result_parts(result.content)
+    if all(part.type == "text" for part in parts):
+        return None
+    try:
+        return [write(part) for part in parts]
+    except InvalidValueError:
+        return None
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
-from rxdelta.core import Event, InvalidValueError, StreamInterrupted, clean_text, wrong_value
+from rxdelta.core import Event, InvalidValueError, StreamInterrupted, clean_text, is_mapping, wrong_value
 
 __all__ = [
     "MASKED",
@@ -14,6 +14,7 @@ __all__ = [
     "Masked",
     "cut_off",
     "masked",
+    "named_frames",
     "not_an_event",
     "number_problems",
     "shown_error",
@@ -70,6 +71,18 @@ def cut_off() -> StreamInterrupted:
 def not_an_event(value: object) -> InvalidValueError:
     """The error of a value that is not an event."""
     return wrong_value("the encoder", value)
+
+
+def named_frames(frames: Iterable[Mapping[str, Any]], by: str) -> Iterator[Mapping[str, Any]]:
+    """The frames of an operator whose frames have a type.
+
+    Raises:
+        InvalidValueError: One has none.
+    """
+    for frame in frames:
+        if not is_mapping(frame) or not isinstance(frame.get("type"), str):
+            raise InvalidValueError.of([("frames", frame, f"must be those of {by}()")])
+        yield frame
 
 
 def number_problems(name: str, value: object) -> list[tuple[str, object, str]]:

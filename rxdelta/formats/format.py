@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
+from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from rxdelta.core import Block
 from rxdelta.formats.conversation import Native, Turn
 from rxdelta.formats.decoding import Decoder
+from rxdelta.formats.encoding import Encoder, Masked
 from rxdelta.formats.runs import Address
 from rxdelta.formats.tool_definitions import ToolDefinition
 
-__all__ = ["Format", "WireFormat"]
+__all__ = ["Format", "WireFormat", "later"]
 
 WireFormat: TypeAlias = Literal[
     "anthropic-messages", "ag-ui", "ai-sdk", "bedrock-converse", "gemini", "gemini-interactions", "cohere", "langchain",
     "openai-responses", "ollama", "mistral", "openai-completions", "openai-chat",
 ]  # fmt: skip
 """The names of the library's own formats. A parameter is `WireFormat | str`: other distributions have more."""
+
+
+def later(folder: str, name: str = "writer") -> Callable[..., Any]:
+    """A function of a format's `writer.py`, which is imported when the function is first called: most programs only read."""
+    return partial(_imported, folder, name)
+
+
+def _imported(folder: str, name: str, *arguments: Any) -> Any:
+    return getattr(import_module(f"rxdelta.formats.{folder}.writer"), name)(*arguments)
 
 
 def _frozen(words: Set[str]) -> Set[str]:
@@ -49,6 +62,13 @@ class Format:
             signatures and encrypted reasoning are left out of the turns; one without that note never is.
         tools: The fields of the request that define the tools which a model may call; `None` if it can have none.
         why_no_request: The reason, for the error of `to_request`.
+        writer: Makes the encoder that writes one stream as the provider would, of the function that makes the text of an
+            error. It takes no time and makes nothing up at random. `None` if `rd.wire.write` can't write the format.
+        carries: What the streams can carry, for `rd.wire.write`, which refuses everything else: words of the table in
+            docs/formats.md, such as `text` and `tool_call`.
+        owns: Whether the streams carry what a block has of this kind, although `carries` lacks the word: it is the
+            provider's own, and others' is refused. `None` if there is no such thing.
+        loses: The details that don't come back from a stream that was written, in words of the same table.
     """
 
     name: str
@@ -61,3 +81,7 @@ class Format:
     vendors: Set[str] = attrs.field(default=frozenset(), converter=_frozen)
     tools: Callable[[Sequence[ToolDefinition | Mapping[str, Any]]], dict[str, Any]] | None = None
     why_no_request: str = ""
+    writer: Callable[[Masked], Encoder[Any]] | None = None
+    carries: Set[str] = attrs.field(default=frozenset(), converter=_frozen)
+    owns: Callable[[Block, str], bool] | None = None
+    loses: Set[str] = attrs.field(default=frozenset(), converter=_frozen)

@@ -8,13 +8,14 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import UnknownWireFormatError, described
+from rxdelta.core import UnknownWireFormatError, described, quote
 from rxdelta.formats.format import Format
+from rxdelta.formats.meant import meant_formats
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUP", "find", "formats", "names", "recognise"]
+__all__ = ["GROUP", "find", "formats", "get", "is_own", "names", "recognise"]
 
 GROUP = "rxdelta.formats"
 """The group of entry points by which another distribution adds a format."""
@@ -53,6 +54,19 @@ def find(name: str) -> Format | None:
     if name in _OWN:
         return _own(name)
     return _load(name) if name in _installed() else None
+
+
+def get(name: str) -> Format:
+    """The format of this name.
+
+    Raises:
+        UnknownWireFormatError: No format has this name; the error lists those that exist. Or as for `find`.
+    """
+    known = find(name)
+    if known is None:
+        wrong = f"no wire format is called {quote(repr(name))}"
+        raise UnknownWireFormatError(f"{wrong}; {meant_formats(name, names())}")
+    return known
 
 
 def is_own(name: str) -> bool:

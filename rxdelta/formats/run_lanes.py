@@ -51,14 +51,14 @@ class Lanes(Generic[L]):
         self._lanes: dict[str | None, L] = ByRun(limits)
         self.first = self.newest = self._new(None)
         self.newest_id: object = self  # which no run is named
-        self._tails: dict[BlockFold | None, Tail] = {}  # each of a block that has grown since `_settle`
+        self._tails: dict[BlockFold | None, Tail] = {}  # each of a block that has grown since `settle`
 
     def _new(self, first: L | None) -> L:
         return self._make(Walk(self._choice, limits=self._limits, keep_calls=True), first)
 
     def __iter__(self) -> Iterator[L]:
         """The lanes, in the order in which their runs began. Their blocks have all pieces."""
-        self._settle()
+        self.settle()
         return iter(self._lanes.values() or (self.first,))
 
     def __len__(self) -> int:
@@ -101,7 +101,7 @@ class Lanes(Generic[L]):
             fold = walk.grow(delta)
         return fold
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Give the blocks their pieces, before somebody looks at them."""
         for tail in self._tails.values():
             tail.settle()
@@ -115,7 +115,7 @@ class Lanes(Generic[L]):
             LimitExceededError: There are too many runs.
         """
         if not isinstance(event, UsageUpdate):  # some providers send one with each chunk
-            self._settle()
+            self.settle()
         if isinstance(event, StreamError):
             self.first.walk.step(event)
         if concerns_any_run(event):

@@ -21,7 +21,17 @@ import attrs
 from rxdelta.core import ContentPart, ToolCall
 from rxdelta.formats.notes import REDACTED, SENT_AS, SIGNED_BY
 
-__all__ = ["ANTHROPIC", "GOOGLE", "MISTRAL", "readable", "signed", "unsigned", "via", "without_signatures"]
+__all__ = [
+    "ANTHROPIC",
+    "GOOGLE",
+    "MISTRAL",
+    "readable",
+    "signature_of",
+    "signed",
+    "unsigned",
+    "via",
+    "without_signatures",
+]
 
 ANTHROPIC: Final = "anthropic"
 GOOGLE: Final = "google"
@@ -66,6 +76,19 @@ def readable(block: ContentPart | ToolCall, readers: Set[str]) -> ContentPart | 
     if not block.text or block.options.get(REDACTED):
         return None
     return ContentPart("reasoning", block.text, {SENT_AS: "reasoning"})
+
+
+def signature_of(block: ContentPart | ToolCall, readers: Set[str]) -> str | None:
+    """The signature of a block that these vendors or formats can read; `None` if it has none of theirs.
+
+    Example:
+        >>> thought = ContentPart("reasoning", "Hm.", {"signature": "c2ln", "signed_by": "anthropic"})
+        >>> signature_of(thought, {ANTHROPIC}), signature_of(thought, {GOOGLE})
+        ('c2ln', None)
+    """
+    known = readable(block, readers)
+    found = None if known is None else _fields(known).get("signature")
+    return found if isinstance(found, str) and found else None
 
 
 def unsigned(block: ContentPart | ToolCall) -> ContentPart | ToolCall | None:

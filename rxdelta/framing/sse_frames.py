@@ -11,7 +11,27 @@ from typing import Any, Final
 from rxdelta.core import InvalidValueError, Snapshot, clean_text, is_mapping, parse_json
 from rxdelta.core.events import EVENT_TYPES
 
-__all__ = ["DONE", "KEEP_ALIVE", "SSE_HEADERS", "Done", "add_form", "sse_frame"]
+__all__ = [
+    "DONE",
+    "KEEP_ALIVE",
+    "SSE_HEADERS",
+    "Done",
+    "NamedFrame",
+    "add_form",
+    "frame_json",
+    "refuse_frame",
+    "sse_frame",
+]
+
+
+class NamedFrame(dict[str, Any]):
+    """A frame whose `type` is also the name of its event: `to_sse` writes `event: <type>` in front of the data.
+
+    Anthropic's and OpenAI's clients read the event by that name. Front ends that listen to an `EventSource`'s messages would
+    miss an event with a name, so other frames have none.
+    """
+
+    __slots__ = ()
 
 
 class Done:
@@ -68,6 +88,11 @@ def sse_frame(frame: object, id: str | None = None) -> bytes:
     if id is not None and not _FORBIDDEN.isdisjoint(id):
         raise InvalidValueError.of([("id", id, "must be on one line, without NUL")])
     field = "" if id is None else f"id: {id}\n"
+    if type(frame) is NamedFrame:
+        name = frame.get("type")
+        if not isinstance(name, str) or not _FORBIDDEN.isdisjoint(name):
+            raise InvalidValueError.of([("frame", frame, "must have a `type` that is a string on one line")])
+        field += f"event: {name}\n"
     try:
         return f"{field}data: {_by_form(frame) or _data(frame)}\n\n".encode()
     except UnicodeEncodeError:  # half a surrogate pair, which an object that writes itself may refuse
@@ -110,8 +135,15 @@ def _by_form(frame: object) -> str | None:
 
 
 def _data(frame: Any) -> str:
-    if frame is DONE:
-        return "[DONE]"
+    return "[DONE]" if frame is DONE else frame_json(frame)
+
+
+def frame_json(frame: Any) -> str:
+    """The JSON of a frame, on one line.
+
+    Raises:
+        InvalidValueError: It is no frame, or not JSON.
+    """
     dump = getattr(frame, "model_dump_json", None)
     try:
         if isinstance(frame, dict):
@@ -120,10 +152,14 @@ def _data(frame: Any) -> str:
             return _on_one_line(dump(by_alias=True))
     except Exception as error:  # RecursionError, and anything that an object's own method raises
         raise InvalidValueError(f"a frame must be JSON: {error}", field="frame", value=frame) from error  # pyright: ignore[reportUnknownArgumentType]
-    wanted = "must be a JSON object, an AG-UI event, or DONE"
+    raise refuse_frame(frame, "must be a JSON object, an AG-UI event, or DONE")
+
+
+def refuse_frame(frame: object, wanted: str) -> InvalidValueError:
+    """The error of a value that is no frame."""
     makers = "to_ai_sdk(), to_ag_ui(), to_langchain_events() or to_openai_chat() makes frames of events"
     is_ours = type(frame) in EVENT_TYPES or isinstance(frame, Snapshot)
-    raise InvalidValueError.of([("frame", frame, wanted, makers if is_ours else "")])
+    return InvalidValueError.of([("frame", frame, wanted, makers if is_ours else "")])
 
 
 def _on_one_line(written: Any) -> str:

@@ -5,8 +5,12 @@ from rxdelta.operators.edges.parse_ndjson import parse_ndjson
 from rxdelta.operators.edges.parse_sse import parse_sse
 from rxdelta.operators.edges.to_ag_ui import to_ag_ui
 from rxdelta.operators.edges.to_ai_sdk import to_ai_sdk
+from rxdelta.operators.edges.to_anthropic_messages import to_anthropic_messages
 from rxdelta.operators.edges.to_langchain_events import to_langchain_events
+from rxdelta.operators.edges.to_ndjson import to_ndjson
+from rxdelta.operators.edges.to_ollama import to_ollama
 from rxdelta.operators.edges.to_openai_chat import to_openai_chat
+from rxdelta.operators.edges.to_openai_responses import to_openai_responses
 from rxdelta.operators.edges.to_resumable_sse import LogEntry, to_resumable_sse
 from rxdelta.operators.edges.to_sse import to_sse
 from rxdelta.operators.edges.with_limits import with_limits
@@ -127,9 +131,13 @@ __all__ = [
     "tap_otel",
     # out
     "to_ai_sdk",
+    "to_anthropic_messages",
     "to_ag_ui",
     "to_langchain_events",
+    "to_ndjson",
+    "to_ollama",
     "to_openai_chat",
+    "to_openai_responses",
     "to_sse",
     "to_resumable_sse",
     "LogEntry",

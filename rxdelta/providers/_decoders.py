@@ -10,16 +10,13 @@ from rxdelta.core import (
     DEFAULT_LIMITS,
     InvalidValueError,
     Limits,
-    UnknownWireFormatError,
     alternatives,
-    quote,
 )
 from rxdelta.formats import registry
 from rxdelta.formats.cumulative import Cumulative, CumulativeDecoder, check_cumulative
 from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.format import Format, WireFormat
 from rxdelta.formats.known_calls import knowing_calls
-from rxdelta.formats.meant import meant_formats
 from rxdelta.formats.reasoning_tags import ReasoningTagsDecoder, tag_names
 from rxdelta.formats.runs import RunsDecoder
 from rxdelta.providers._auto import AutoDecoder, NamedDecoder
@@ -135,10 +132,7 @@ def _factory(
 def _maker(wire_format: str | Callable[..., Decoder]) -> tuple[Callable[..., Decoder], Format | None]:
     """The function that makes a decoder, and its format; `None` for a function of the user's."""
     if isinstance(wire_format, str):
-        known = registry.find(wire_format)
-        if known is None:
-            wrong = f"no wire format is called {quote(repr(wire_format))}"
-            raise UnknownWireFormatError(f"{wrong}; {meant_formats(wire_format, registry.names())}")
+        known = registry.get(wire_format)
         return _with_checked_options(known), known
     if callable(wire_format):
         return wire_format, None

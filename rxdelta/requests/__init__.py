@@ -1,4 +1,4 @@
-"""A conversation → what a provider's next request takes; a browser's messages → a conversation. No I/O."""
+"""A conversation → what a provider's next request takes; a client's request → a conversation and tools. No I/O."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from rxdelta.formats.ag_ui.messages import from_ag_ui
     from rxdelta.formats.ai_sdk.messages import from_ai_sdk
     from rxdelta.formats.ai_sdk.tool_parts import approvals_from_ai_sdk
+    from rxdelta.formats.anthropic_messages.messages import from_anthropic_messages
+    from rxdelta.formats.client_tools import (
+        custom_tools_from_openai_responses,
+        tools_from_anthropic_messages,
+        tools_from_openai_chat,
+        tools_from_openai_responses,
+    )
+    from rxdelta.formats.ollama.messages import from_ollama
     from rxdelta.formats.openai_chat.messages import from_openai_chat
+    from rxdelta.formats.openai_responses.messages import from_openai_responses
 else:
     _format_name = lazily(
         __name__,
@@ -22,7 +31,16 @@ else:
             "rxdelta.formats.ag_ui.messages": ["from_ag_ui"],
             "rxdelta.formats.ai_sdk.messages": ["from_ai_sdk"],
             "rxdelta.formats.ai_sdk.tool_parts": ["approvals_from_ai_sdk"],
+            "rxdelta.formats.anthropic_messages.messages": ["from_anthropic_messages"],
+            "rxdelta.formats.client_tools": [
+                "custom_tools_from_openai_responses",
+                "tools_from_anthropic_messages",
+                "tools_from_openai_chat",
+                "tools_from_openai_responses",
+            ],
+            "rxdelta.formats.ollama.messages": ["from_ollama"],
             "rxdelta.formats.openai_chat.messages": ["from_openai_chat"],
+            "rxdelta.formats.openai_responses.messages": ["from_openai_responses"],
         },
     )
 
@@ -35,10 +53,17 @@ __all__ = [
     "Turn",
     "approvals_from_ag_ui",
     "approvals_from_ai_sdk",
+    "custom_tools_from_openai_responses",
     "from_ag_ui",
     "from_ai_sdk",
+    "from_anthropic_messages",
+    "from_ollama",
     "from_openai_chat",
+    "from_openai_responses",
     "to_request",
+    "tools_from_anthropic_messages",
+    "tools_from_openai_chat",
+    "tools_from_openai_responses",
 ]
 
 REQUEST_FORMATS: tuple[str, ...]

@@ -4,21 +4,38 @@ from typing import TYPE_CHECKING
 
 from rxdelta.core import lazily
 from rxdelta.formats.encoding import MASKED, Encoder, Masked, masked
-from rxdelta.framing import DONE, KEEP_ALIVE, SSE_HEADERS, Done, sse_frame
+from rxdelta.framing import (
+    DONE,
+    KEEP_ALIVE,
+    NDJSON_HEADERS,
+    NDJSON_KEEP_ALIVE,
+    SSE_HEADERS,
+    Done,
+    NamedFrame,
+    ndjson_line,
+    sse_frame,
+)
 
 if TYPE_CHECKING:
     from rxdelta.formats.ag_ui.encoder import AG_UI_HEADERS, AgUiEncoder
     from rxdelta.formats.ai_sdk.chunks import AiSdkFrame
     from rxdelta.formats.ai_sdk.encoder import AI_SDK_HEADERS, AiSdkEncoder, ShownSources
+    from rxdelta.formats.anthropic_messages.encoder import AnthropicMessagesEncoder
+    from rxdelta.formats.anthropic_messages.whole_message import anthropic_message
     from rxdelta.formats.langchain.encoder import (
         LANGCHAIN_HEADERS,
         LangChainEncoder,
         LangChainFrame,
         LangChainParams,
     )
+    from rxdelta.formats.ollama.encoder import OllamaEncoder
+    from rxdelta.formats.ollama.whole_chat import ollama_chat
     from rxdelta.formats.openai_chat.chunks import OpenAiChatFrame
     from rxdelta.formats.openai_chat.completion import openai_chat_completion
     from rxdelta.formats.openai_chat.encoder import OpenAiChatEncoder
+    from rxdelta.formats.openai_responses.encoder import OpenAiResponsesEncoder
+    from rxdelta.formats.openai_responses.whole_response import openai_response
+    from rxdelta.wire._write import write
 else:
     __getattr__ = lazily(
         __name__,
@@ -26,15 +43,22 @@ else:
             "rxdelta.formats.ag_ui.encoder": ["AG_UI_HEADERS", "AgUiEncoder"],
             "rxdelta.formats.ai_sdk.chunks": ["AiSdkFrame"],
             "rxdelta.formats.ai_sdk.encoder": ["AI_SDK_HEADERS", "AiSdkEncoder", "ShownSources"],
+            "rxdelta.formats.anthropic_messages.encoder": ["AnthropicMessagesEncoder"],
+            "rxdelta.formats.anthropic_messages.whole_message": ["anthropic_message"],
             "rxdelta.formats.langchain.encoder": [
                 "LANGCHAIN_HEADERS",
                 "LangChainEncoder",
                 "LangChainFrame",
                 "LangChainParams",
             ],
+            "rxdelta.formats.ollama.encoder": ["OllamaEncoder"],
+            "rxdelta.formats.ollama.whole_chat": ["ollama_chat"],
             "rxdelta.formats.openai_chat.chunks": ["OpenAiChatFrame"],
             "rxdelta.formats.openai_chat.completion": ["openai_chat_completion"],
             "rxdelta.formats.openai_chat.encoder": ["OpenAiChatEncoder"],
+            "rxdelta.formats.openai_responses.encoder": ["OpenAiResponsesEncoder"],
+            "rxdelta.formats.openai_responses.whole_response": ["openai_response"],
+            "rxdelta.wire._write": ["write"],
         },
     )
 
@@ -45,22 +69,33 @@ __all__ = [
     "KEEP_ALIVE",
     "LANGCHAIN_HEADERS",
     "MASKED",
+    "NDJSON_HEADERS",
+    "NDJSON_KEEP_ALIVE",
     "SSE_HEADERS",
     "AgUiEncoder",
     "AiSdkEncoder",
     "AiSdkFrame",
+    "AnthropicMessagesEncoder",
     "Done",
     "Encoder",
     "LangChainEncoder",
     "LangChainFrame",
     "LangChainParams",
     "Masked",
+    "NamedFrame",
+    "OllamaEncoder",
     "OpenAiChatEncoder",
     "OpenAiChatFrame",
+    "OpenAiResponsesEncoder",
     "ShownSources",
+    "anthropic_message",
     "masked",
+    "ndjson_line",
+    "ollama_chat",
     "openai_chat_completion",
+    "openai_response",
     "sse_frame",
+    "write",
 ]
 
 

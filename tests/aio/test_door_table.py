@@ -58,7 +58,11 @@ PIECES: dict[str, Callable[[], Observable[Any]]] = {
     "to_ai_sdk": lambda: events().pipe(rd.to_ai_sdk()),
     "to_ag_ui": lambda: events().pipe(rd.to_ag_ui()),
     "to_langchain_events": lambda: events().pipe(rd.to_langchain_events()),
+    "to_openai_responses": lambda: events().pipe(rd.to_openai_responses()),
+    "to_anthropic_messages": lambda: events().pipe(rd.to_anthropic_messages()),
+    "to_ollama": lambda: events().pipe(rd.to_ollama()),
     "to_sse": lambda: events().pipe(rd.to_ai_sdk(), rd.to_sse()),
+    "to_ndjson": lambda: events().pipe(rd.to_ollama(), rd.to_ndjson()),
 }  # fmt: skip
 # A newer one replaces these.
 STATES: dict[str, Callable[[], Observable[Any]]] = {

@@ -334,9 +334,8 @@ def test_the_client_reads_a_reply_of_a_relay() -> None:
     run(main)
 
 
-def test_the_documented_endpoint_is_one() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "wire.md").read_text("utf-8")
-    section = page.partition("## OpenAI's chat completions")[2]
+def test_the_documented_endpoints_are_some() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "gateway.md").read_text("utf-8")
     requests: list[Any] = []
 
     async def create(**request: Any) -> Any:
@@ -344,10 +343,9 @@ def test_the_documented_endpoint_is_one() -> None:
         return sample_chunks("weather")
 
     program: Any = {"client": SimpleNamespace(messages=SimpleNamespace(create=create))}
-    exec(re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[0], program)
+    exec(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[0], program)
 
     async def test(client: Any) -> None:
-        assert [model.id async for model in client.models.list()] == ["house"]
         async with client.chat.completions.stream(**asked("house", tools=[LOOK])) as stream:
             streamed = await stream.get_final_completion()
         whole = await client.chat.completions.create(**asked("house"))
@@ -357,14 +355,17 @@ def test_the_documented_endpoint_is_one() -> None:
             assert {one.function.name for one in choice.message.tool_calls} == {"get_forecast"}
             assert all(json.loads(one.function.arguments) for one in choice.message.tool_calls)
             assert completion.model == "house"
-        assert (streamed.usage, whole.usage.total_tokens > 0) == (None, True)
+            assert completion.usage.total_tokens > 0
+        response = await client.responses.create(model="house", instructions="Be brief.", input="Look.")
+        called = {one.name for one in response.output if one.type == "function_call"}
+        assert (response.status, called) == ("completed", {"get_forecast"})
 
     async def main() -> None:
         async with served(program["app"]) as url:
             await talk(url, test)
 
     run(main)
-    assert [[tool["name"] for tool in request.get("tools", ())] for request in requests] == [["look"], []]
+    assert [[tool["name"] for tool in request.get("tools", ())] for request in requests] == [["look"], [], []]
     assert requests[0]["system"]
 
 

@@ -63,9 +63,15 @@ def resumed(events: list[rd.Event], encode: Encode) -> tuple[str, dict[str, str]
     return run(main)
 
 
-def cuts(whole: str) -> list[str]:
-    """The beginning of a body up to each of its frames."""
-    return [whole[: found.end()] for found in re.finditer("\n\n", whole)]
+def cuts(whole: str, every: int) -> list[str]:
+    """The beginning of a body up to each of its frames but the last, or to each second one and so on."""
+    return [whole[: found.end()] for found in re.finditer("\n\n", whole)][:-1][::every]
+
+
+AMOUNTS = pytest.mark.parametrize(
+    "every",
+    [pytest.param(4, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.soak, id="all")],
+)
 
 
 def sample() -> list[rd.Event]:
@@ -95,15 +101,15 @@ REPLIES = {
 }
 
 
-@pytest.mark.slow
+@AMOUNTS
 def test_a_chat_that_was_cut_off_or_loaded_anew_shows_the_same_in_the_end(
-    caplog: pytest.LogCaptureFixture,
+    every: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     cases: list[dict[str, Any]] = []
     for reply in REPLIES.values():
         whole, behind = resumed(reply(), rd.to_ai_sdk)
         cases.append({"kind": "ai-sdk", "first": whole})
-        cases += [{"kind": "ai-sdk", "first": first, "again": behind[""]} for first in cuts(whole)[:-1]]
+        cases += [{"kind": "ai-sdk", "first": first, "again": behind[""]} for first in cuts(whole, every)]
     uncut: dict[str, Any] = {}
     for case, answer in zip(cases, ask("resume.mjs", cases), strict=True):
         if "again" not in case:
@@ -117,14 +123,16 @@ def test_a_chat_that_was_cut_off_or_loaded_anew_shows_the_same_in_the_end(
         assert answer["errors"][0] == "network error"
 
 
-@pytest.mark.slow
+@AMOUNTS
 @pytest.mark.parametrize("client", ["1.0.0", "0.0.59"])
-def test_an_agents_client_that_was_cut_off_goes_on(client: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_agents_client_that_was_cut_off_goes_on(
+    client: str, every: int, caplog: pytest.LogCaptureFixture
+) -> None:
     request = RUN | ({"protocolVersion": "1.0"} if client == "1.0.0" else {})
     cases: list[dict[str, Any]] = []
     for reply in REPLIES.values():
         whole, behind = resumed(reply(), lambda: rd.to_ag_ui(request))
-        cut = cuts(whole)[:-1]
+        cut = cuts(whole, every)
         half = [(first[:-5], 7) for first in cut[1:]]  # in the middle of a frame, a few bytes at a time
         firsts = [(whole, 1 << 16), *((first, 1 << 16) for first in cut), *half]
         for first, size in firsts:

@@ -217,13 +217,18 @@ def test_a_person_says_of_a_file_only_what_it_is() -> None:
     source = {"s3Location": {"uri": f"s3://bucket/{SECRET}"}}
     options = {
         "source": source,
-        "cache_control": {"type": SECRET},
+        "cache_control": {"type": "ephemeral", "more": {"url": SECRET}},
+        "citations": [SECRET],
         "partMetadata": {"a": SECRET},
         "detail": "low",
     }
     messages = of_ai_sdk(file_part("data:application/pdf;base64,AAAA", type="file", options=options))
     assert SECRET not in requests_of(messages)
-    assert messages[0].blocks[0].options == {"detail": "low"}  # type: ignore[union-attr]
+    kept = {"detail": "low", "cache_control": {"type": "ephemeral"}}
+    assert messages[0].blocks[0].options == kept  # type: ignore[union-attr]
+    read = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    (message,) = of_ai_sdk(file_part("data:application/pdf;base64,AAAA", type="file", options=read))
+    assert message.blocks[0].options == read  # type: ignore[union-attr]
     text = {"type": "text", "text": "Hi", "providerMetadata": {"rxdelta": {"options": options}}}
     assert SECRET not in requests_of(of_ai_sdk(text))
 

@@ -31,6 +31,13 @@ WIRES: dict[str, Callable[[str], rd.wire.Encoder[Any]]] = {
     "openai-chat": lambda said: rd.wire.OpenAiChatEncoder(
         now=lambda: 0.0, new_id=lambda: said, tools=["g"], on_error=lambda _: said
     ),
+    "openai-responses": lambda said: rd.wire.OpenAiResponsesEncoder(
+        now=lambda: 0.0, new_id=lambda: said, tools=["g"], on_error=lambda _: said
+    ),
+    "anthropic-messages": lambda said: rd.wire.AnthropicMessagesEncoder(
+        now=lambda: 0.0, new_id=lambda: said, tools=["g"], on_error=lambda _: said
+    ),
+    "ollama": lambda said: rd.wire.OllamaEncoder(now=lambda: 0.0, tools=["g"], on_error=lambda _: said),
 }
 NASTY = [
     "\ud83d",
@@ -118,7 +125,10 @@ def test_whatever_the_strings_hold_each_frame_is_one_event_of_strict_json(
     wire: str, events: list[rd.Event], nasty: str
 ) -> None:
     for frame in frames_of(WIRES[wire](nasty), [spoilt_event(event, nasty) for event in [*OPEN, *events]]):
-        strictly(rd.wire.sse_frame(frame))
+        named = isinstance(frame, rd.wire.NamedFrame)
+        strictly(
+            rd.wire.sse_frame(frame).removeprefix(f"event: {frame['type']}\n".encode() if named else b"")
+        )
         if isinstance(frame, dict):  # who sends frames otherwise sends text too
             json.dumps(frame, ensure_ascii=False).encode("utf-8")
 
@@ -132,6 +142,13 @@ FAILING: dict[str, Callable[[Callable[[Exception], str]], rd.wire.Encoder[Any]]]
     "openai-chat": lambda on_error: rd.wire.OpenAiChatEncoder(
         now=lambda: 0.0, new_id=lambda: "m1", on_error=on_error
     ),
+    "openai-responses": lambda on_error: rd.wire.OpenAiResponsesEncoder(
+        now=lambda: 0.0, new_id=lambda: "m1", on_error=on_error
+    ),
+    "anthropic-messages": lambda on_error: rd.wire.AnthropicMessagesEncoder(
+        now=lambda: 0.0, new_id=lambda: "m1", on_error=on_error
+    ),
+    "ollama": lambda on_error: rd.wire.OllamaEncoder(now=lambda: 0.0, on_error=on_error),
 }
 
 

@@ -178,6 +178,9 @@ def test_a_run_without_a_name_that_is_not_the_first_gets_one() -> None:
     lambda limits: ag_ui.encoder(limits=limits),
     lambda limits: rd.wire.LangChainEncoder(now=lambda: 1.0, new_id=lambda: "m", limits=limits),
     lambda limits: rd.wire.OpenAiChatEncoder(now=lambda: 1.0, new_id=lambda: "m", limits=limits),
+    lambda limits: rd.wire.OpenAiResponsesEncoder(now=lambda: 1.0, new_id=lambda: "m", limits=limits),
+    lambda limits: rd.wire.AnthropicMessagesEncoder(now=lambda: 1.0, new_id=lambda: "m", limits=limits),
+    lambda limits: rd.wire.OllamaEncoder(now=lambda: 1.0, limits=limits),
 ])  # fmt: skip
 def test_the_number_of_runs_is_limited(make: Any) -> None:
     encoder = make(rd.Limits(runs=2))

@@ -42,6 +42,9 @@ ENCODERS: dict[str, Callable[..., Any]] = {
     "langchain": lambda **more: rd.wire.LangChainEncoder(**MAKERS, **more),
     "langchain-within": lambda **more: rd.wire.LangChainEncoder(namespace=["a"], first_seq=7, **MAKERS, **more),
     "openai-chat": lambda **more: rd.wire.OpenAiChatEncoder(**MAKERS, **more),
+    "openai-responses": lambda **more: rd.wire.OpenAiResponsesEncoder(**MAKERS, **more),
+    "anthropic-messages": lambda **more: rd.wire.AnthropicMessagesEncoder(**MAKERS, **more),
+    "ollama": lambda **more: rd.wire.OllamaEncoder(now=lambda: 1.5, **more),
     "openai-chat-tools": lambda **more: rd.wire.OpenAiChatEncoder(
         tools=["now"], reasoning=False, include_usage=False, model="m", **MAKERS, **more
     ),
@@ -63,7 +66,8 @@ def slowly(frame: Any) -> bytes:
     if isinstance(frame, BaseModel):
         return f"data: {frame.model_dump_json(by_alias=True)}\n\n".encode()
     written = json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
-    return f"data: {clean_text(written)}\n\n".encode()
+    name = f"event: {frame['type']}\n" if isinstance(frame, rd.wire.NamedFrame) else ""
+    return f"{name}data: {clean_text(written)}\n\n".encode()
 
 
 any_text = st.one_of(st.text(), st.text('ab"\\/\x00\x08\x0c\n\r\t\x1f\x7f\x85\u2028\u2029é日😀\ufeff\ufffd'))

@@ -94,3 +94,9 @@ def test_the_headers_keep_proxies_from_holding_the_stream_back() -> None:
 
 def test_done_stays_itself() -> None:
     assert copy.deepcopy(rd.wire.DONE) is pickle.loads(pickle.dumps(rd.wire.DONE)) is rd.wire.DONE
+
+
+@pytest.mark.parametrize("named", [{}, {"type": 1}, {"type": "a\ndata: x"}], ids=repr)
+def test_a_named_frame_without_a_name_is_refused(named: dict[str, Any]) -> None:
+    with pytest.raises(rd.errors.InvalidValueError, match="type"):
+        rd.wire.sse_frame(rd.wire.NamedFrame(named))

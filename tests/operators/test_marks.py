@@ -59,7 +59,11 @@ EMITS_PIECES: dict[str, Operator] = {
     "to_ag_ui": rd.to_ag_ui(),
     "to_langchain_events": rd.to_langchain_events(),
     "to_openai_chat": rd.to_openai_chat(),
+    "to_openai_responses": rd.to_openai_responses(),
+    "to_anthropic_messages": rd.to_anthropic_messages(),
+    "to_ollama": rd.to_ollama(),
     "to_sse": rd.to_sse(),
+    "to_ndjson": rd.to_ndjson(),
     "to_resumable_sse": rd.to_resumable_sse(rd.to_ai_sdk()),
 }
 EMITS_STATES: dict[str, Operator] = {
@@ -102,6 +106,9 @@ NEEDS_ALL: dict[str, Operator] = {
         "to_ag_ui",
         "to_langchain_events",
         "to_openai_chat",
+        "to_openai_responses",
+        "to_anthropic_messages",
+        "to_ollama",
     )
 }
 NOT_PUBLIC_STEPS = {"tap_otel", *NEEDS_ALL, *EMITS_PIECES, *EMITS_STATES, *PASSES_ON, *KEEPS_THE_NEWEST}

@@ -76,14 +76,25 @@ OPERATORS: dict[str, tuple[Callable[[], Any], list[Any]]] = {
         lambda: encoded(lambda: rd.wire.OpenAiChatEncoder(now=lambda: 0.0, new_id=lambda: "m")),
         EVENTS,
     ),
+    "to_openai_responses": (
+        lambda: encoded(lambda: rd.wire.OpenAiResponsesEncoder(now=lambda: 0.0, new_id=lambda: "m")),
+        EVENTS,
+    ),
+    "to_anthropic_messages": (
+        lambda: encoded(lambda: rd.wire.AnthropicMessagesEncoder(now=lambda: 0.0, new_id=lambda: "m")),
+        EVENTS,
+    ),
+    "to_ollama": (lambda: encoded(lambda: rd.wire.OllamaEncoder(now=lambda: 0.0)), EVENTS),
     "to_sse": (rd.to_sse, FRAMES),
     "to_sse with comments": (lambda: rd.to_sse(5), FRAMES),
+    "to_ndjson": (rd.to_ndjson, FRAMES),
+    "to_ndjson with spaces": (lambda: rd.to_ndjson(5), FRAMES),
     "to_resumable_sse": (lambda: rd.to_resumable_sse(rd.to_ai_sdk()), ENTRIES),
     "to_resumable_sse behind an id": (lambda: rd.to_resumable_sse(rd.to_ai_sdk(), "1"), ENTRIES),
 }
 ALL = pytest.mark.parametrize(("make", "values"), OPERATORS.values(), ids=OPERATORS)
 IN_ORDER = {name: case for name, case in OPERATORS.items() if name != "conflate"}  # which drops what is old
-ONE_AT_MOST = {"scan_deltas", "validate", "to_message", "to_sse", "on_settled", "tap_metrics"}
+ONE_AT_MOST = {"scan_deltas", "validate", "to_message", "to_sse", "to_ndjson", "on_settled", "tap_metrics"}
 """They have no queue: their source must not emit on two threads at once, as everywhere in Rx."""
 WITH_QUEUE = {name: case for name, case in OPERATORS.items() if name not in ONE_AT_MOST}
 

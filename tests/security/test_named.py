@@ -164,7 +164,7 @@ def test_a_call_runs_once_and_whole_or_not_at_all() -> None:
 
 
 def said_by_each(role: str, url: str | None = None, **options: Any) -> list[Callable[[], list[rd.Message]]]:
-    """The same message through each of the three doors."""
+    """The same message through each of the doors."""
     file = {"type": "file", "mediaType": "image/png", "url": url}
     source = {"type": "image", "source": {"type": "url", "value": url}}
     image = {"type": "image_url", "image_url": {"url": url}}
@@ -172,10 +172,16 @@ def said_by_each(role: str, url: str | None = None, **options: Any) -> list[Call
     ui = [{"id": "1", "role": role, "parts": [file if url else text]}]
     ag_ui = [{"id": "1", "role": role, "content": [source if url else text]}]
     chat = [{"role": role, "content": [image if url else text]}]
+    part = {"type": "input_image", "image_url": url} if url else {"type": "input_text", "text": "Hi"}
+    asked = {"input": [{"role": role, "content": [part]}]}
+    block = {"type": "image", "source": {"type": "url", "url": url}}
+    message = {"messages": [{"role": role, "content": [block if url else text]}]}
     return [
         lambda: rd.from_ai_sdk(ui, **options),
         lambda: rd.from_ag_ui(ag_ui, **options),
         lambda: rd.requests.from_openai_chat(chat, **options),
+        lambda: rd.requests.from_openai_responses(asked, **options),
+        lambda: rd.requests.from_anthropic_messages(message, **options),
     ]
 
 
@@ -200,6 +206,52 @@ def test_a_browser_names_what_everybody_may_read(url: str) -> None:
     stored = {"type": "file", "file": {"file_id": "file-1"}}
     with pytest.raises(rd.InvalidValueError, match="file_id"):
         rd.requests.from_openai_chat([{"role": "user", "content": [stored]}])
+
+
+def with_result(part: Json) -> list[Callable[[], list[rd.Message]]]:
+    """A call and its result with this part, through the doors that read parts in a result."""
+    call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
+    use = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {}}]}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [part]}]}
+    output = {"type": "function_call_output", "call_id": "c1", "output": [part]}
+    return [
+        lambda: rd.requests.from_openai_responses({"input": [call, output]}),
+        lambda: rd.requests.from_anthropic_messages({"messages": [use, result]}),
+    ]
+
+
+@says("An image or a file in a tool's result")
+def test_a_tools_result_names_what_everybody_may_read() -> None:
+    image = {"type": "input_image", "image_url": "s3://b/a.png"}
+    source = {"type": "image", "source": {"type": "url", "url": "s3://b/a.png"}}
+    for part in (image, source):
+        for read in with_result(part):
+            with pytest.raises(rd.InvalidValueError, match="scheme"):
+                read()
+
+
+@says("What is stored with the provider, and")
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"previous_response_id": "r"},
+        {"conversation": "c"},
+        {"prompt": {"id": "p"}},
+        {"input": [{"type": "item_reference", "id": "i"}]},
+    ],
+)
+def test_a_client_names_nothing_that_the_provider_stores(named: Json) -> None:
+    with pytest.raises(rd.InvalidValueError, match=r"^body\."):
+        rd.requests.from_openai_responses({"input": "Hi", **named})
+
+
+@says("Of `cache_control` the words", "A client may so decide")
+def test_a_client_may_ask_for_a_cache_and_for_nothing_else_with_it() -> None:
+    asked = {"type": "ephemeral", "ttl": "1h", "secret": SECRET}
+    text = {"type": "text", "text": "Hi", "cache_control": asked}
+    said = rd.requests.from_anthropic_messages({"messages": [{"role": "user", "content": [text]}]})
+    (message,) = rd.to_request(said, "anthropic-messages")["messages"]
+    assert message["content"] == [{**text, "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
 
 
 @says("A host counts as")

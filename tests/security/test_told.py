@@ -250,6 +250,8 @@ def test_no_text_leaves_its_frame(which: str) -> None:
     assert "\r" not in body
     frames = body.removesuffix("\n\n").split("\n\n")
     for frame in frames:
-        assert re.fullmatch(r"data: .+", frame)
-        assert frame == "data: [DONE]" or isinstance(json.loads(frame[6:]), dict)
+        name, _, data = frame.partition("data: ")
+        assert re.fullmatch(r"(event: [a-z_.]+\n)?", name)
+        assert re.fullmatch(r".+", data)
+        assert data == "[DONE]" or isinstance(json.loads(data), dict)
     assert body.count("data: [DONE]\n\n") <= 1

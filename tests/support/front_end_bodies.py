@@ -89,6 +89,9 @@ ENCODERS: dict[str, Callable[..., Any]] = {
     "AG-UI": lambda **options: rd.to_ag_ui({**RUN, "messages": [], "resume": None}, **options),
     "LangChain": rd.to_langchain_events,
     "OpenAI": rd.to_openai_chat,
+    "OpenAI Responses": rd.to_openai_responses,
+    "Anthropic": rd.to_anthropic_messages,
+    "Ollama": rd.to_ollama,
 }
 to_each = pytest.mark.parametrize("which", ENCODERS)
 

@@ -160,6 +160,16 @@ def to_openai_chat(events: Observable[rd.Event]) -> None:
     )
 
 
+def to_clients_of_providers(events: Observable[rd.Event]) -> None:
+    named = events.pipe(rd.to_openai_responses("house", tools={"look": print}, custom=["patch"]))
+    assert_type(named, Observable[rd.wire.NamedFrame])
+    assert_type(events.pipe(rd.to_anthropic_messages(tools=["look"])), Observable[rd.wire.NamedFrame])
+    lines = events.pipe(rd.to_ollama("house", tools=(), on_error=str, reasoning=False))
+    assert_type(lines, Observable[dict[str, Any]])
+    assert_type(lines.pipe(rd.to_ndjson(15)), Observable[bytes])
+    assert_type(rd.wire.ollama_chat([{"done": True}]), dict[str, Any])
+
+
 def to_langchain(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.to_langchain_events()), Observable[rd.wire.LangChainFrame])
     assert_type(events.pipe(rd.to_langchain_events(["a"], str), rd.to_sse(15)), Observable[bytes])

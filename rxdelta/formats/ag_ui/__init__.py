@@ -7,10 +7,40 @@ Reading: `decoder` (the events of a run) and its `open_block`s, `addresses` (whi
 
 from rxdelta.formats.ag_ui.addresses import addresses
 from rxdelta.formats.ag_ui.decoder import AgUiDecoder, recognises
-from rxdelta.formats.format import Format
+from rxdelta.formats.format import Format, later
 
 __all__ = ["FORMAT"]
 
 FORMAT = Format(
-    name="ag-ui", decoder=AgUiDecoder, recognises=recognises, address=addresses, carries_more=True
+    name="ag-ui",
+    decoder=AgUiDecoder,
+    recognises=recognises,
+    address=addresses,
+    carries_more=True,
+    writer=later("ag_ui"),
+    carries={
+        "text",
+        "reasoning",
+        "redacted_reasoning",
+        "refusal",
+        "tool_call",
+        "invalid_tool_call",
+        "tool_result",
+        "server_tool_call",
+        "server_tool_result",
+        "image",
+        "image_url",
+        "audio",
+        "audio_url",
+        "video",
+        "video_url",
+        "file",
+        "file_url",
+        "file_id",
+        "unsupported",
+        "citation",
+        "citation_without_url",
+        "doubtful_tool_call",
+    },
+    loses={"id", "model", "metadata", "usage_details", "borders", "order", "empty_blocks"},
 )

@@ -2,7 +2,7 @@
 
 from rxdelta.formats.anthropic_messages.decoder import AnthropicMessagesDecoder, recognises
 from rxdelta.formats.anthropic_messages.request import request, tools
-from rxdelta.formats.format import Format
+from rxdelta.formats.format import Format, later
 from rxdelta.formats.signatures import ANTHROPIC
 
 __all__ = ["FORMAT"]
@@ -14,4 +14,17 @@ FORMAT = Format(
     request=request,
     tools=tools,
     vendors={ANTHROPIC},
+    writer=later("anthropic_messages"),
+    carries={"text", "reasoning", "tool_call", "invalid_tool_call", "citation"},
+    owns=later("anthropic_messages", "owns"),
+    loses={
+        "metadata",
+        "provider_events",
+        "block_options",
+        "empty_blocks",
+        "order",
+        "other_signatures",
+        "usage_details",
+        "citation_details",
+    },
 )

@@ -10,19 +10,20 @@ isn't Anthropic's, so it is left out. What the API refuses otherwise is in `clau
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
+from rxdelta.core import ContentPart, ToolCall, ToolResult, is_mapping, thaw
 from rxdelta.formats.anthropic_messages.tables import FORMAT, RESULT_SUFFIX, SERVER_CALLS
 from rxdelta.formats.claude_content import accepted
-from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
-from rxdelta.formats.media import medium_of
+from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_media, result_text
+from rxdelta.formats.media import Medium, medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
 from rxdelta.formats.tool_calls import plain_id
 from rxdelta.formats.tool_definitions import Defined, function_object, tool_list
 
-__all__ = ["request", "tools"]
+__all__ = ["CITATIONS", "request", "tools", "written_block"]
 
 Json = dict[str, Any]
 
@@ -63,7 +64,7 @@ def _asked(part: ContentPart, role: str) -> Json:
     elif medium.file_id is not None:
         source = {"type": "file", "file_id": medium.file_id}
     else:
-        source = {"type": "base64", "media_type": medium.mime_type, "data": medium.data or ""}
+        source = _data(medium)
     kind = "image" if medium.kind == "image" else "document"
     return {
         "type": kind,
@@ -72,20 +73,35 @@ def _asked(part: ContentPart, role: str) -> Json:
     }
 
 
+def _data(medium: Medium) -> Json:
+    """The data of a medium. A plain text isn't taken in base64."""
+    data = medium.data or ""
+    if medium.kind == "file" and medium.mime_type.partition(";")[0] == "text/plain":
+        try:
+            text = base64.b64decode(data, validate=True).decode()
+        except ValueError:
+            pass
+        else:
+            return {"type": "text", "media_type": "text/plain", "data": text}
+    return {"type": "base64", "media_type": medium.mime_type, "data": data}
+
+
 def _said(turn: Turn) -> list[Json]:
-    blocks = [written for block in turn.blocks if (written := _block(block)) is not None]
+    blocks = [written for block in turn.blocks if (written := written_block(block)) is not None]
     return accepted(blocks, lambda block: block["type"] in ("thinking", "redacted_thinking"))
 
 
-def _block(block: ContentPart | ToolCall) -> Json | None:
+def written_block(block: ContentPart | ToolCall) -> Json | None:
+    """A block of the assistant's; `None` for one that the API doesn't take."""
     if isinstance(block, ToolCall):
         return _call(block)
     options: Json = thaw(block.options)
     if block.type == "text" and block.text:
         citations = [
-            thaw(citation.raw) for citation in block.citations if citation.raw.get("type") in _CITATIONS
+            thaw(citation.raw) for citation in block.citations if citation.raw.get("type") in CITATIONS
         ]
-        return {"type": "text", "text": block.text, **({"citations": citations} if citations else {})}
+        cited = {"citations": citations} if citations else {}
+        return {"type": "text", "text": block.text, **cited, **_also(options, "cache_control")}
     if block.type == "refusal" and block.text:
         return {"type": "text", "text": block.text}
     if block.type == "reasoning" and options.get(REDACTED) and "data" in options:
@@ -131,23 +147,48 @@ def _is_its_own(call: ToolCall, kind: object) -> bool:
 
 def _result(result: ToolResult) -> Json:
     failed = {"is_error": True} if result.is_error else {}
+    content: Any = thaw(result.content)
+    if not _is_native(content):
+        media = result_media(result, lambda part: _asked(part, "tool"))
+        content = result_text(result) if media is None else media
     return {
         "type": "tool_result",
         "tool_use_id": plain_id(result.call_id),
-        "content": result_text(result),
+        "content": content,
         **failed,
+        **_also(thaw(result.metadata), "cache_control"),
     }
+
+
+def _is_native(content: Any) -> bool:
+    """Whether a tool returned parts in Anthropic's form."""
+    return isinstance(content, list) and all(map(_is_result_part, content)) and content != []  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _is_result_part(part: Any) -> bool:
+    kind: Any = part.get("type") if is_mapping(part) else None
+    field, wanted = _IN_A_RESULT.get(kind, ("", str)) if isinstance(kind, str) else ("", str)
+    return is_mapping(part) and isinstance(part.get(field), wanted)
 
 
 def _also(options: Json, *names: str) -> Json:
     return {name: options[name] for name in names if name in options}
 
 
+_IN_A_RESULT: Mapping[str, tuple[str, type]] = {
+    "text": ("text", str),
+    "image": ("source", dict),
+    "document": ("source", dict),
+    "search_result": ("content", list),
+    "tool_reference": ("tool_name", str),
+}
+"""The parts that the result of a tool may have, each with the field that makes it one."""
+
 _OF_A_CALL = frozenset(["caller", "server_name", "toolset_name", "cache_control"])
 _OF_A_RESULT = frozenset([PROVIDER_TYPE, "tool_call_id", "output", "status"])
 
 # What the API takes back, so that nothing of another provider's is sent.
-_CITATIONS = (
+CITATIONS = (
     "char_location",
     "page_location",
     "content_block_location",

@@ -2,7 +2,7 @@
 
 from rxdelta.formats.bedrock_converse.decoder import BedrockConverseDecoder, recognises
 from rxdelta.formats.bedrock_converse.request import request, tools
-from rxdelta.formats.format import Format
+from rxdelta.formats.format import Format, later
 from rxdelta.formats.signatures import ANTHROPIC
 
 __all__ = ["FORMAT"]
@@ -14,4 +14,19 @@ FORMAT = Format(
     request=request,
     tools=tools,
     vendors={ANTHROPIC},
+    writer=later("bedrock_converse"),
+    carries={"text", "reasoning", "tool_call", "image", "citation", "invalid_tool_call"},
+    owns=later("bedrock_converse", "owns"),
+    loses={
+        "id",
+        "model",
+        "metadata",
+        "provider_events",
+        "block_options",
+        "usage_details",
+        "empty_blocks",
+        "order",
+        "other_signatures",
+        "citation_details",
+    },
 )

@@ -24,7 +24,7 @@ from rxdelta.core import ContentPart, ToolCall, ToolResult, is_mapping, thaw
 from rxdelta.formats.bedrock_converse.binary import decoded
 from rxdelta.formats.bedrock_converse.tables import FORMAT
 from rxdelta.formats.claude_content import accepted
-from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_media, result_text
 from rxdelta.formats.media import Medium, medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
 from rxdelta.formats.tool_calls import plain_id
@@ -195,9 +195,19 @@ def _call(call: ToolCall) -> Json:
 
 def _result(result: ToolResult) -> Json:
     """An object goes as JSON; a list or a number isn't taken as such, and goes as text."""
-    content = {"json": thaw(result.content)} if is_mapping(result.content) else {"text": result_text(result)}
+    content = result_media(result, _of_a_result)
+    if content is None:
+        said = {"json": thaw(result.content)} if is_mapping(result.content) else {"text": result_text(result)}
+        content = [said]
     failed = {"status": "error"} if result.is_error else {}
-    return {"toolUseId": _id(result.call_id), "content": [content], **failed}
+    return {"toolUseId": _id(result.call_id), "content": content, **failed}
+
+
+def _of_a_result(part: ContentPart) -> Json:
+    written = _asked(part)
+    if _OF_A_RESULT.isdisjoint(written):
+        raise refuse(FORMAT, part, "tool")
+    return written
 
 
 def _own_tools(turn: Turn) -> set[Any]:

@@ -4,7 +4,7 @@ Reading: `decoder` (a response), `wire_form` (the SDK's objects), `candidate` (i
 `blocks`, `calls` with `arguments`, `server_tools` and `citations`. Writing: `request`. Both sides share `tables`.
 """
 
-from rxdelta.formats.format import Format
+from rxdelta.formats.format import Format, later
 from rxdelta.formats.gemini.decoder import GeminiDecoder, recognises
 from rxdelta.formats.gemini.request import request, tools
 from rxdelta.formats.signatures import GOOGLE
@@ -18,4 +18,30 @@ FORMAT = Format(
     request=request,
     tools=tools,
     vendors={GOOGLE},
+    writer=later("gemini"),
+    carries={
+        "text",
+        "reasoning",
+        "tool_call",
+        "image",
+        "image_url",
+        "audio",
+        "audio_url",
+        "video",
+        "video_url",
+        "file",
+        "file_url",
+        "citation",
+    },
+    loses={
+        "metadata",
+        "provider_events",
+        "block_options",
+        "usage_details",
+        "borders",
+        "empty_blocks",
+        "open_calls",
+        "order",
+        "citation_details",
+    },
 )

@@ -30,6 +30,7 @@ from rxdelta.formats.gemini.tables import (
     TOOL_CALL,
     TOOL_RESPONSE,
 )
+from rxdelta.formats.given_parts import result_parts
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID, THOUGHT
 from rxdelta.formats.tool_definitions import Defined, ToolDefinition, function_object
 
@@ -269,11 +270,18 @@ def _response(result: ToolResult, calls: Mapping[str, Json]) -> Json:
     call_id = result.call_id or ""
     named = calls.get(call_id, {"id": call_id, "name": call_id})
     content: Any = thaw(result.content)
+    parts = result_parts(content)
+    media = [written for part in parts if (written := _medium(part)) is not None]
+    texts = [part.text or "" for part in parts if part.type == "text"]
+    if media and len(media) + len(texts) == len(parts):
+        content = "".join(texts)
+    else:
+        media = []
     if result.is_error:
         content = {"error": content}
     elif not isinstance(content, dict):
         content = {"output": "" if content is None else content}
-    return {"functionResponse": {**named, "response": content}}
+    return {"functionResponse": {**named, "response": content, **({"parts": media} if media else {})}}
 
 
 _USUAL: Mapping[str, str] = {

@@ -4,7 +4,7 @@ Reading: `decoder` (an event), `interaction` (the message), `steps` and `step`, 
 `reading` has the fields of a chunk. Writing: `request`. Both sides share `tables`.
 """
 
-from rxdelta.formats.format import Format
+from rxdelta.formats.format import Format, later
 from rxdelta.formats.gemini_interactions.decoder import GeminiInteractionsDecoder, recognises
 from rxdelta.formats.gemini_interactions.request import request, tools
 from rxdelta.formats.signatures import GOOGLE
@@ -18,4 +18,31 @@ FORMAT = Format(
     request=request,
     tools=tools,
     vendors={GOOGLE},
+    writer=later("gemini_interactions"),
+    carries={
+        "text",
+        "reasoning",
+        "tool_call",
+        "image",
+        "image_url",
+        "audio",
+        "audio_url",
+        "video",
+        "video_url",
+        "file",
+        "file_url",
+        "citation",
+        "invalid_tool_call",
+    },
+    loses={
+        "finish_reason",
+        "metadata",
+        "provider_events",
+        "block_options",
+        "usage_details",
+        "empty_blocks",
+        "order",
+        "other_signatures",
+        "citation_details",
+    },
 )

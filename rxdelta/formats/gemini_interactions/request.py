@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
-from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_media, result_text
 from rxdelta.formats.gemini_interactions.tables import MEDIA, default_tool_name
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID, THOUGHT
 from rxdelta.formats.tool_definitions import Defined, function_object, tool_list
@@ -196,7 +196,8 @@ def _text(block: ContentPart) -> Json:
 def _result(result: ToolResult, names: Mapping[str | None, str | None]) -> Json:
     content: Any = thaw(result.content)
     if not isinstance(content, dict) and not _is_content(content):
-        content = result_text(result)
+        media = result_media(result, _input)
+        content = result_text(result) if media is None else media
     name = names.get(result.call_id)
     return {
         "type": "function_result",
@@ -210,10 +211,15 @@ def _result(result: ToolResult, names: Mapping[str | None, str | None]) -> Json:
 def _is_content(found: Any) -> bool:
     """Whether a tool returned texts, images and so on in the provider's form."""
     return isinstance(found, list) and all(
-        isinstance(one, dict) and one.get("type") in ("text", *MEDIA)  # pyright: ignore[reportUnknownMemberType]
+        isinstance(one, dict)
+        and one.get("type") in ("text", *MEDIA)  # pyright: ignore[reportUnknownMemberType]
+        and _ANOTHERS_MEDIA.isdisjoint(one)  # pyright: ignore[reportUnknownArgumentType]
         for one in found  # pyright: ignore[reportUnknownVariableType]
     )
 
+
+_ANOTHERS_MEDIA = frozenset(["source", "mimeType"])
+"""Fields that the media of Anthropic's and MCP's results have, whose types have the same names."""
 
 _WIRE_TYPES = {block_type: kind for kind, block_type in MEDIA.items()}
 

@@ -6,7 +6,7 @@ piece continues), `tool_reports` (the ends of calls), `fields` and `tables`.
 Writing: `encoder` on `frames`, `block_frames` and `tool_runs`; `request`. Both sides share `marks` and `protocol_content`.
 """
 
-from rxdelta.formats.format import Format
+from rxdelta.formats.format import Format, later
 from rxdelta.formats.langchain.addresses import Addresses
 from rxdelta.formats.langchain.decoder import LangChainDecoder, recognises
 from rxdelta.formats.langchain.request import request
@@ -23,4 +23,36 @@ FORMAT = Format(
     carries_more=True,
     request=request,
     tools=functions,
+    writer=later("langchain"),
+    carries={
+        "text",
+        "reasoning",
+        "redacted_reasoning",
+        "refusal",
+        "tool_call",
+        "invalid_tool_call",
+        "tool_result",
+        "server_tool_call",
+        "server_tool_result",
+        "image",
+        "image_url",
+        "audio",
+        "audio_url",
+        "video",
+        "video_url",
+        "file",
+        "file_url",
+        "file_id",
+        "unsupported",
+        "citation",
+        "citation_without_url",
+        "runs",
+        "messages",
+        "attempts",
+        "interruption",
+        "corrections",
+        "custom",
+        "doubtful_tool_call",
+    },
+    loses={"usage_details"},
 )

@@ -1,6 +1,6 @@
 """Mistral's dialect of openai-chat."""
 
-from rxdelta.formats.format import Format
+from rxdelta.formats.format import Format, later
 from rxdelta.formats.mistral.decoder import MistralDecoder, recognises
 from rxdelta.formats.mistral.request import request
 from rxdelta.formats.signatures import MISTRAL
@@ -15,4 +15,20 @@ FORMAT = Format(
     request=request,
     tools=functions,
     vendors={MISTRAL},
+    writer=later("mistral"),
+    carries={"text", "reasoning", "tool_call", "image", "image_url", "invalid_tool_call"},
+    loses={
+        "id",
+        "metadata",
+        "provider_events",
+        "block_options",
+        "usage_details",
+        "media_type",
+        "borders",
+        "empty_blocks",
+        "open_calls",
+        "cut_calls",
+        "order",
+        "other_signatures",
+    },
 )

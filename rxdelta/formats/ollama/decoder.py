@@ -167,7 +167,7 @@ class OllamaDecoder:
 
     def _add_image(self, data: str) -> None:
         if data:
-            self._blocks.whole({"type": "image"}, data)
+            self._blocks.whole({"type": "image"}, data.removesuffix("\n"))  # which `written_image` adds
 
     def _add_call(self, found: Any, path: str) -> None:
         call = _READ.mapping(found, path)

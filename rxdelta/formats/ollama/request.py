@@ -23,7 +23,7 @@ from rxdelta.formats.conversation import Native, Turn, arguments_of, messages_of
 from rxdelta.formats.media import medium_of
 from rxdelta.formats.notes import SYNTHETIC_ID
 
-__all__ = ["request"]
+__all__ = ["request", "written_image"]
 
 Json = dict[str, Any]
 _FORMAT = "ollama"
@@ -38,13 +38,14 @@ def _input(turn: Turn) -> Json:
     for part in turn.parts:
         medium = medium_of(part)
         if medium is not None and medium.kind == "image" and medium.data:
-            images.append(_image(medium.data))
+            images.append(written_image(medium.data))
         elif part.type != "text":
             raise refuse(_FORMAT, part, turn.role)
     return {"role": turn.role, "content": turn.text, **({"images": images} if images else {})}
 
 
-def _image(data: str) -> str:
+def written_image(data: str) -> str:
+    """An image of base64, as it can be sent safely."""
     return f"{data}\n"
 
 
@@ -52,7 +53,7 @@ def _reply(turn: Turn) -> Json:
     texts = [part.text or "" for part in turn.parts if part.type in ("text", "refusal")]
     found: Json = {
         "thinking": "".join(part.text or "" for part in turn.parts if part.type == "reasoning"),
-        "images": [_image(part.text) for part in turn.parts if part.type == "image" and part.text],
+        "images": [written_image(part.text) for part in turn.parts if part.type == "image" and part.text],
         "tool_calls": [_call(call) for call in turn.calls],
     }
     more = {name: value for name, value in found.items() if value}

@@ -6,9 +6,23 @@ from collections.abc import Mapping
 
 from rxdelta.formats.provider_errors import Broken
 
-__all__ = ["BROKEN", "REASONS"]
+__all__ = ["BROKEN", "REASONS", "WORDS"]
 
-REASONS: Mapping[str, str] = {"stop": "stop", "length": "length", "tool_calls": "tool_use"}
+REASONS: Mapping[str, str] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_use",
+    "content_filter": "content_filter",
+}
+
+WORDS: Mapping[str, str] = {
+    "stop": "stop",
+    "tool_use": "stop",
+    "pause": "stop",
+    "length": "length",
+    "content_filter": "content_filter",
+}
+"""What a reply that is written to a client ends with. Ollama itself has `stop` and `length` only."""
 
 BROKEN: Mapping[str, Broken] = {
     "load": Broken("the request had no prompt: the model was loaded, and wrote nothing", False),

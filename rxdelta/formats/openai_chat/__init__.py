@@ -5,7 +5,7 @@ Reading: `decoder` (a chunk), `choice` (a choice and its delta), which passes th
 chunks (`run_chunks` a choice's, `block_chunks` a block's), `completion` joins these to one body. All share `tables`.
 """
 
-from rxdelta.formats.format import Format
+from rxdelta.formats.format import Format, later
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder, recognises
 from rxdelta.formats.openai_chat.request import request
 from rxdelta.formats.tool_definitions import functions
@@ -13,5 +13,36 @@ from rxdelta.formats.tool_definitions import functions
 __all__ = ["FORMAT"]
 
 FORMAT = Format(
-    name="openai-chat", decoder=OpenAIChatDecoder, recognises=recognises, request=request, tools=functions
+    name="openai-chat",
+    decoder=OpenAIChatDecoder,
+    recognises=recognises,
+    request=request,
+    tools=functions,
+    writer=later("openai_chat"),
+    carries={
+        "text",
+        "reasoning",
+        "refusal",
+        "tool_call",
+        "image",
+        "image_url",
+        "audio",
+        "citation",
+        "choices",
+        "invalid_tool_call",
+    },
+    loses={
+        "metadata",
+        "provider_events",
+        "block_options",
+        "usage_details",
+        "signatures",
+        "citation_details",
+        "media_type",
+        "borders",
+        "empty_blocks",
+        "cut_calls",
+        "order",
+        "other_signatures",
+    },
 )

@@ -7,6 +7,8 @@ An assistant's message has one content and one list of calls, so the order among
 give it either. Reasoning goes back under its own name: `reasoning_details` or LiteLLM's `thinking_blocks`, whose entries
 are signed or encrypted, Copilot's `reasoning_text` with its `reasoning_opaque`, `reasoning`, or `reasoning_content`.
 OpenAI itself gives no reasoning.
+
+The result of a tool is text. Its images and files follow the results in a message of the user's, who alone may send them.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ from rxdelta.formats.conversation import (
     Turn,
     messages_of,
     refuse,
+    result_media,
     result_text,
     text_of,
     text_or_parts,
 )
+from rxdelta.formats.given_parts import result_parts
 from rxdelta.formats.media import data_url, medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS
 from rxdelta.formats.openai_chat.tables import (
@@ -46,7 +50,7 @@ Json = dict[str, Any]
 
 
 def request(turns: Sequence[Turn | Native]) -> Json:
-    return {"messages": messages_of(turns, user=_user, assistant=_assistant, result=_result)}
+    return {"messages": messages_of(turns, user=_user, assistant=_assistant, result=_result, media=_media)}
 
 
 def _user(turn: Turn) -> Json:
@@ -162,8 +166,24 @@ def written_call(call: ToolCall) -> Json:
 
 
 def _result(result: ToolResult, _: ToolCall | None) -> Json:
-    return {"role": "tool", "tool_call_id": result.call_id, "content": result_text(result)}
+    content = result_text(result) if _media(result) is None else f"{_texts(result)}{_FOLLOW}".strip()
+    return {"role": "tool", "tool_call_id": result.call_id, "content": content}
 
+
+def _texts(result: ToolResult) -> str:
+    return "".join(f"{part.text}\n" for part in result_parts(result.content) if part.type == "text")
+
+
+def _media(result: ToolResult) -> list[Json] | None:
+    """The images and files of a result. Only a user may send them: they follow the results, after a text that says whose."""
+    parts = result_media(result, lambda part: _part(part, "tool"))
+    if parts is None:
+        return None
+    media = [part for part in parts if part["type"] != "text"]
+    return [{"type": "text", "text": f"Of the result of {result.call_id}:"}, *media]
+
+
+_FOLLOW = "What this result shows follows in a message of its own."
 
 _BACK = ("extra_content",)
 """What a call must bring back besides, such as the signature that Gemini's compatible endpoint puts there."""

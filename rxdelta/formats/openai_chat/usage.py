@@ -2,37 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rxdelta.core import TokenUsage
-from rxdelta.formats.usage import completed
+from rxdelta.formats.reply import Counts
 
-__all__ = ["billed", "most_of", "sum_of", "written_usage"]
-
-Counts = Mapping[str, int]
-
-
-def billed(usage: TokenUsage | None) -> Counts:
-    """The counts that are billed. OpenAI's totals are such counts."""
-    return {} if usage is None else completed(usage).billed
-
-
-def sum_of(all_counts: Iterable[Counts]) -> Counts:
-    total: dict[str, int] = {}
-    for counts in all_counts:
-        for name, count in counts.items():
-            total[name] = total.get(name, 0) + count
-    return total
-
-
-def most_of(all_counts: Iterable[Counts]) -> Counts:
-    """The largest of each: the usage that each choice has is the whole request's."""
-    most: dict[str, int] = {}
-    for counts in all_counts:
-        for name, count in counts.items():
-            most[name] = max(most.get(name, 0), count)
-    return most
+__all__ = ["written_usage"]
 
 
 def written_usage(counts: Counts) -> dict[str, Any] | None:

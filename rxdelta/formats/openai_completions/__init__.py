@@ -1,6 +1,6 @@
 """OpenAI's legacy Completions."""
 
-from rxdelta.formats.format import Format
+from rxdelta.formats.format import Format, later
 from rxdelta.formats.openai_completions.decoder import OpenAICompletionsDecoder, recognises
 
 __all__ = ["FORMAT"]
@@ -14,4 +14,18 @@ FORMAT = Format(
         # transcript made here would be wrong for most of them.
         "its prompt is one text without turns"
     ),
+    writer=later("openai_completions"),
+    carries={"text"},
+    loses={
+        "finish_reason",
+        "metadata",
+        "provider_events",
+        "block_options",
+        "usage_details",
+        "borders",
+        "empty_blocks",
+        "order",
+        "other_signatures",
+        "signatures",
+    },
 )

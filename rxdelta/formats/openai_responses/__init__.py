@@ -6,7 +6,7 @@ their places), `items` (what all items share), and for each kind of item `messag
 sides share `calls` (the types of calls) and `notes`.
 """
 
-from rxdelta.formats.format import Format
+from rxdelta.formats.format import Format, later
 from rxdelta.formats.openai_responses.addresses import address
 from rxdelta.formats.openai_responses.decoder import OpenAIResponsesDecoder, recognises
 from rxdelta.formats.openai_responses.request import request, tools
@@ -20,4 +20,19 @@ FORMAT = Format(
     address=lambda: address,
     request=request,
     tools=tools,
+    writer=later("openai_responses"),
+    carries={"text", "reasoning", "refusal", "tool_call", "image", "citation", "invalid_tool_call"},
+    owns=later("openai_responses", "owns"),
+    loses={
+        "finish_reason",
+        "metadata",
+        "provider_events",
+        "usage_details",
+        "other_signatures",
+        "block_options",
+        "citation_details",
+        "media_type",
+        "empty_blocks",
+        "order",
+    },
 )

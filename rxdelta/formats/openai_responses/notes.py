@@ -17,9 +17,12 @@ __all__ = [
     "ITEM_STATUS",
     "PARAGRAPH",
     "PART_LENGTHS",
+    "REASONING",
     "REASONING_TEXT",
     "fields_beside",
+    "is_made",
     "item_fields",
+    "made_id",
 ]
 
 ITEM_ERROR: Final = "item_error"
@@ -31,6 +34,9 @@ ITEM_STATUS: Final = "item_status"
 PART_LENGTHS: Final = "part_lengths"
 """Of a reasoning: the lengths of the parts that the block has as one text."""
 
+REASONING: Final = "reasoning"
+"""The `PROVIDER_TYPE` of a reasoning that has no id. What encrypts it represents it then."""
+
 REASONING_TEXT: Final = "reasoning_text"
 """The `PROVIDER_TYPE` of a reasoning whose text is the raw chain of thought. Else the text is the summary."""
 
@@ -38,6 +44,22 @@ PARAGRAPH: Final = "\n\n"
 """What stands between two parts of a summary. Parts of a chain of thought have nothing between them."""
 
 _PREFIX = "item_"
+_MADE = "_made_"
+
+
+def made_id(prefix: str, response_id: str, place: int) -> str:
+    """The id of an item that has none of OpenAI's, the same for all readers of a reply.
+
+    Example:
+        >>> made_id("rs", "resp_1", 0), is_made("rs_made_0_resp_1"), is_made("rs_68af")
+        ('rs_made_0_resp_1', True, False)
+    """
+    return f"{prefix}{_MADE}{place}_{response_id}"
+
+
+def is_made(item_id: object) -> bool:
+    """Whether an id is such a one. OpenAI doesn't know it, and refuses reasoning whose id it doesn't know."""
+    return isinstance(item_id, str) and _MADE in item_id
 
 
 def fields_beside(item: Json, *read: str | None) -> Content:

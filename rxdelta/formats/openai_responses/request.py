@@ -13,7 +13,8 @@ refuses an item with its id but without its reasoning. So a reply without its re
 the provider's own calls, which need one.
 
 Blocks without an item id came from another provider: texts become plain messages and calls become functions, while
-reasoning and calls of that provider's own tools are left out. Audio and images of a model have no place, except for
+reasoning and calls of that provider's own tools are left out. Only reasoning of OpenAI's may have none: some clients send
+it back so, encrypted. Audio and images of a model have no place, except for
 an image that this provider's own tool made.
 """
 
@@ -22,8 +23,8 @@ an image that this provider's own tool made.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence, Set
+from typing import Any, Final
 
 from rxdelta.core import Approval, ContentPart, ToolCall, decision_of, thaw
 from rxdelta.formats.conversation import Native, Turn, refuse, text_of, text_or_parts
@@ -34,13 +35,15 @@ from rxdelta.formats.openai_responses.notes import (
     ITEM_STATUS,
     PARAGRAPH,
     PART_LENGTHS,
+    REASONING,
     REASONING_TEXT,
+    is_made,
     item_fields,
 )
 from rxdelta.formats.openai_responses.results import CLIENT_CALLS, result_item, short_id
 from rxdelta.formats.tool_definitions import Defined, function_object, tool_list
 
-__all__ = ["request", "tools"]
+__all__ = ["ANNOTATIONS", "ReplyItems", "call_type", "request", "tools", "written_call"]
 
 Json = dict[str, Any]
 _FORMAT = "openai-responses"
@@ -55,11 +58,13 @@ def request(turns: Sequence[Turn | Native]) -> Json:
             continue
         if turn.role == "assistant":
             continued = place + 1 < len(turns) and isinstance(turns[place + 1], Turn)
-            reply = _Reply(turn)
+            reply = ReplyItems(turn)
             items += [*reply.items(), *reply.decisions(allowed, continued=continued)]
         elif turn.role != "tool":
             items.append({"role": turn.role, "content": text_or_parts(turn, _input_part)})
-        items += [result_item(result, calls.get(result.call_id or "", {})) for result in turn.results]
+        for result in turn.results:
+            call = calls.get(result.call_id or "", {})
+            items.append(result_item(result, call, lambda part: _input_part(part, "tool")))
     return {"input": items}
 
 
@@ -104,7 +109,7 @@ def _data_url(part: ContentPart, default: str) -> str:
 # Assistant.
 
 
-class _Reply:
+class ReplyItems:
     """The items of one reply. The newest message may get more parts, and each call its results."""
 
     def __init__(self, turn: Turn) -> None:
@@ -170,7 +175,7 @@ class _Reply:
 
     def _add_call(self, call: ToolCall) -> None:
         own = call.type == "server_tool_call"
-        item = None if own and self._without_ids else _server_call(call) if own else _call(call)
+        item = None if own and self._without_ids else _server_call(call) if own else written_call(call)
         if item is not None and own:
             self._calls[item["id"]] = item
         elif item is not None and self._without_ids and item["type"] not in _NEEDS_ID:
@@ -194,12 +199,14 @@ class _Reply:
             self._add_text(text if block.type != "unsupported" else "", options.get("phase"))
             return
         if self._message != ("id", item_id):
-            named = {"type": "message", "id": item_id, "role": "assistant", "content": []}
+            named = {"type": "message", **_named(options), "role": "assistant", "content": []}
             self._add({"status": "completed", **item_fields(options), **named})
             self._message = ("id", item_id)
         content = self._items[-1]["content"]
         if block.type == "text":
-            annotations = [thaw(citation.raw) for citation in block.citations if "type" in citation.raw]
+            annotations = [
+                thaw(citation.raw) for citation in block.citations if citation.raw.get("type") in ANNOTATIONS
+            ]
             logprobs = {"logprobs": options["logprobs"]} if "logprobs" in options else {}
             content.append({"type": "output_text", "text": text, "annotations": annotations, **logprobs})
         elif block.type == "refusal":
@@ -253,9 +260,9 @@ def _has_reasoning(blocks: Sequence[ContentPart | ToolCall]) -> bool:
 
 def _reasoning(block: ContentPart) -> Json | None:
     options: Json = thaw(block.options)
-    if ITEM_ID not in options:
+    if ITEM_ID not in options and not ("signature" in options and options.get(PROVIDER_TYPE) in _REASONING):
         return None
-    item: Json = {"type": "reasoning", "id": options[ITEM_ID], "summary": []}
+    item: Json = {"type": "reasoning", **_named(options), "summary": []}
     raw = options.get(PROVIDER_TYPE) == REASONING_TEXT
     texts = _split(block.text or "", options.get(PART_LENGTHS), "" if raw else PARAGRAPH)
     kind = "reasoning_text" if raw else "summary_text"
@@ -263,6 +270,11 @@ def _reasoning(block: ContentPart) -> Json | None:
     if "signature" in options:
         item["encrypted_content"] = options["signature"]
     return item | item_fields(options)
+
+
+def _named(options: Json) -> Json:
+    """The id of an item, if it has one that OpenAI knows."""
+    return {"id": options[ITEM_ID]} if ITEM_ID in options and not is_made(options[ITEM_ID]) else {}
 
 
 def _split(text: str, found: Any, between: str) -> list[str]:
@@ -303,8 +315,8 @@ def _unknown(block: ContentPart) -> Json | None:
 # Calls.
 
 
-def _kind(call: ToolCall) -> str:
-    """The type of the item. An unreadable call of a special tool can only be written as a function's."""
+def call_type(call: ToolCall) -> str:
+    """The type of a call's item. An unreadable call of a special tool can only be written as a function's."""
     kind = str(call.metadata.get(PROVIDER_TYPE, "function_call"))
     kind = "custom_tool_call" if kind == "custom" else kind
     if kind not in CLIENT_CALLS or (call.type == "invalid_tool_call" and kind != "custom_tool_call"):
@@ -312,8 +324,9 @@ def _kind(call: ToolCall) -> str:
     return kind
 
 
-def _call(call: ToolCall) -> Json:
-    kind = _kind(call)
+def written_call(call: ToolCall) -> Json:
+    """The item of a call that the client runs."""
+    kind = call_type(call)
     item: Json = {"type": kind, "call_id": short_id(call.call_id)}
     metadata: Json = thaw(call.metadata)
     arguments: Any = thaw(call.arguments)
@@ -328,8 +341,12 @@ def _call(call: ToolCall) -> Json:
         item |= {"execution": "client", "arguments": {} if arguments is None else arguments}
     else:
         item = {**_DEFAULTS.get(kind, {}), **(arguments if isinstance(arguments, dict) else {}), **item}
+    if "namespace" in metadata:
+        item["namespace"] = metadata["namespace"]
+    if kind in _NEEDS_ID and not _named(metadata):
+        item = {"id": item["call_id"], **item}
     if ITEM_ID not in metadata:  # its metadata are another provider's
-        return {"id": item["call_id"], **item} if kind in _NEEDS_ID else item
+        return item
     own = item_fields(metadata)
     if call.type == "invalid_tool_call":
         own.pop("status", None)
@@ -337,7 +354,7 @@ def _call(call: ToolCall) -> Json:
             return item  # the id belongs to an item of another type
     if kind == "custom_tool_call":
         own.pop("status", None)  # the API sends it but refuses it
-    return {**item, "id": metadata[ITEM_ID], **own}
+    return {**item, **_named(metadata), **own}
 
 
 def _server_call(call: ToolCall) -> Json | None:
@@ -386,7 +403,7 @@ def _calls_in(turns: Sequence[Turn | Native]) -> dict[str, Json]:
                 found[turn["call_id"]] = thaw(turn)
             continue
         for call in turn.calls:
-            found[call.call_id or ""] = _call(call)
+            found[call.call_id or ""] = written_call(call)
     return found
 
 
@@ -405,7 +422,16 @@ _ADDITIONAL_TOOLS = "additional_tools"
 https://github.com/openai/openai-python/blob/main/src/openai/types/responses/response_input_item.py
 """
 
+_REASONING = (REASONING, REASONING_TEXT)
 _NEEDS_ID = frozenset(["computer_call", "local_shell_call"])
 _HAS_NO_STATUS = frozenset(["program", APPROVAL_REQUEST, "custom_tool_call"])
 _STOPPED = "This call was stopped before it was decided."
 _OF_A_MESSAGE = frozenset([ITEM_ID, "phase", "status"])
+
+ANNOTATIONS: Final[Mapping[str, Set[str]]] = {
+    "url_citation": frozenset(["url", "title", "start_index", "end_index"]),
+    "file_citation": frozenset(["file_id", "filename", "index"]),
+    "container_file_citation": frozenset(["container_id", "file_id", "filename", "start_index", "end_index"]),
+    "file_path": frozenset(["file_id", "index"]),
+}
+"""The annotations that the API has, each with the fields that OpenAI's types require of it."""

@@ -8,29 +8,38 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rxdelta.core import InvalidValueError, ToolResult, thaw
-from rxdelta.formats.conversation import result_text
+from rxdelta.core import ContentPart, InvalidValueError, ToolResult, thaw
+from rxdelta.formats.conversation import result_media, result_text
 
 __all__ = ["CLIENT_CALLS", "result_item", "short_id"]
 
 Json = dict[str, Any]
 
 
-def result_item(result: ToolResult, call: Json) -> Json:
+def result_item(result: ToolResult, call: Json, part: Callable[[ContentPart], Json]) -> Json:
+    """The item of a result.
+
+    Args:
+        result: The result.
+        call: The item of its call.
+        part: Writes a text or medium of a text's result.
+    """
     kind = str(call.get("type", "function_call"))
     kind = kind if kind in CLIENT_CALLS else "function_call"
     content: Any = thaw(result.content)
     named = {"call_id": short_id(result.call_id)} | ({"caller": call["caller"]} if "caller" in call else {})
     if isinstance(content, dict) and str(content.get("type")).endswith("_output"):
         return {**content, **named}  # the whole item, as the tool made it
-    return {"type": _OUTPUTS.get(kind, f"{kind}_output"), **named, **_WRITE[kind](result, content)}
+    return {"type": _OUTPUTS.get(kind, f"{kind}_output"), **named, **_write(kind, result, content, part)}
 
 
-def _text_output(result: ToolResult, content: Any) -> Json:
-    """A text, or texts, images and files if the tool returned these in the provider's form."""
-    if isinstance(content, list) and content and all(_is_part(part) for part in content):
-        return {"output": content}
-    return {"output": result_text(result)}
+def _write(kind: str, result: ToolResult, content: Any, part: Callable[[ContentPart], Json]) -> Json:
+    if kind in _WRITE:
+        return _WRITE[kind](result, content)
+    if isinstance(content, list) and content and all(_is_part(one) for one in content):
+        return {"output": content}  # the tool returned texts, images and files in the provider's form
+    media = result_media(result, part)
+    return {"output": result_text(result) if media is None else media}
 
 
 def _is_part(part: Any) -> bool:
@@ -81,15 +90,13 @@ def short_id(call_id: str | None) -> str:
 
 
 _WRITE: Mapping[str, Callable[[ToolResult, Any], Json]] = {
-    "function_call": _text_output,
-    "custom_tool_call": _text_output,
     "local_shell_call": _local_shell_output,
     "shell_call": _shell_output,
     "apply_patch_call": _patch_output,
     "computer_call": _screenshot,
     "tool_search_call": _found_tools,
 }
-CLIENT_CALLS = frozenset(_WRITE)
+CLIENT_CALLS = frozenset([*_WRITE, "function_call", "custom_tool_call"])
 """The calls that a client may have to run."""
 
 _OUTPUTS: Mapping[str, str] = {"tool_search_call": "tool_search_output"}

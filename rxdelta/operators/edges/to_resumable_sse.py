@@ -11,8 +11,8 @@ from reactivex.subject import Subject
 from rxdelta.core import JOINABLE, AccessDeniedError, EmptyStreamError, InvalidValueError, check_seconds
 from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent, UsageUpdate
 from rxdelta.operators.edges.made_ids import IdsOf
-from rxdelta.runtime import Sink, lift, operator_maker
-from rxdelta.wire import sse_frame
+from rxdelta.runtime import Sink, headers_of, lift, operator_maker
+from rxdelta.wire import SSE_HEADERS, sse_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,8 @@ def to_resumable_sse(
         retry: Seconds after which an `EventSource` whose line is broken comes back.
 
     Raises:
-        InvalidValueError: At once, if `retry` isn't a positive number, or `encode` can't be called.
+        InvalidValueError: At once, if `retry` isn't a positive number, if `encode` can't be called, or if its frames aren't
+            written as server-sent events, as those of `rd.to_ollama()`: nothing else has ids.
 
     Errors: `InvalidValueError` if the log ends without the entry `after`. Before its first entry, the source's
     `InvalidValueError` of such an id, its `EmptyStreamError` (there is no such stream) and its `AccessDeniedError`. All
@@ -91,6 +92,11 @@ def to_resumable_sse(
     if not callable(encode):
         raise InvalidValueError.of([("encode", encode, "must be an operator, such as to_ai_sdk()")])
     wait = check_seconds("retry", retry)
+    kind = (headers_of(encode) or SSE_HEADERS)["content-type"]
+    if kind != SSE_HEADERS["content-type"]:
+        wanted = f"must write server-sent events, because {kind} has no ids from which a reader could go on"
+        instead = "EventStreamResponse(relay.watch(…), …) sends such a stream from its start"
+        raise InvalidValueError.of([("encode", encode, wanted, instead)])
     return lift("to_resumable_sse", lambda sink: _Resuming(sink, encode, after, wait), emits="frames")
 
 

@@ -135,5 +135,5 @@ def test_a_reply_with_everything_comes_back() -> None:
         fold.step(event)
     again = fold.snapshot.to_message().blocks
     assert [(block.type, getattr(block, "text", None)) for block in again] == [
-        ("reasoning", "Hm."), ("text", "Hi"), ("image", "QUJD\n"), ("tool_call", None),
+        ("reasoning", "Hm."), ("text", "Hi"), ("image", "QUJD"), ("tool_call", None),
     ]  # fmt: skip

@@ -573,3 +573,21 @@ def test_what_a_sub_agent_says_is_not_sent_and_is_paid_for() -> None:
     frames = frames_of([*main[:3], *sub, *main[3:]])
     assert deltas(frames) == [{"content": "o"}, {"content": "ne"}, "stop"]
     assert frames[-1]["usage"]["total_tokens"] == 16
+
+
+def test_thousands_of_custom_calls_may_wait_for_the_first() -> None:
+    n = 1500
+    calls = [
+        [
+            ev.BlockStart(
+                i, {"type": "tool_call_chunk", "id": f"c{i}", "name": "run", "provider_type": "custom"}
+            ),
+            ev.ToolCallDelta(i, '{"input": "x"}'),
+            ev.BlockFinish(i),
+        ]
+        for i in range(n)
+    ]
+    behind = [event for one in reversed(calls) for event in one[1:]]
+    events = [START, *(one[0] for one in calls), *behind, CALLS]
+    asked = message_of(events, tools=())["tool_calls"]
+    assert [one["id"] for one in asked] == [f"c{i}" for i in range(n)]

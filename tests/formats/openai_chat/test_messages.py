@@ -78,6 +78,19 @@ def test_a_result_is_text(content: Any, read: str) -> None:
     assert reply.tool_calls[0].result == rd.ToolResult("c1", read)
 
 
+def test_an_image_of_a_result_follows_the_results() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    calls = {**ASKED, "tool_calls": [CALL, {**CALL, "id": "c2"}]}
+    shown = [{"type": "text", "text": "Here:"}, image]
+    _, _, first, second, said = sent([USER, calls, answer(shown), answer("two", "c2")])
+    assert (first["tool_call_id"], second["tool_call_id"]) == ("c1", "c2")
+    assert first["content"].startswith("Here:\n")
+    assert "aGk=" not in first["content"]
+    assert second["content"] == "two"
+    assert said["content"][1:] == [{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}]
+    assert "c1" in said["content"][0]["text"]
+
+
 def test_a_call_that_cannot_be_read_is_invalid_and_goes_back_with_its_result() -> None:
     broken = {**ASKED, "tool_calls": [{**CALL, "function": {"name": "look", "arguments": '{"at'}}]}
     (reply,) = rd.requests.from_openai_chat([broken, answer("That was no JSON.")])
@@ -164,7 +177,7 @@ def test_a_forged_reply_names_none_either() -> None:
         ([{"role": "user"}], r"messages\[0\].content: must be a string or a list"),
         (user({"type": "text"}), r"messages\[0\].content\[0\]: must be a text, or one of image_url"),
         (user({"type": ["text"]}), r"messages\[0\].content\[0\]: must be a text, or one of image_url"),
-        (user({"type": "image_url", "image_url": {}}), r"messages\[0\].content\[0\].image_url: must have"),
+        (user({"type": "image_url", "image_url": {}}), r"messages\[0\].content\[0\]: must .* address, data"),
         (
             [{"role": "assistant", "content": 5}],
             r"messages\[0\]: is no message of a chat completion: .*content",

@@ -1,0 +1,20 @@
+"""A reply in LangChain's agent protocol."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from rxdelta.formats.carrying import CREATED, REPLY_ID
+from rxdelta.formats.encoding import Masked
+from rxdelta.formats.langchain.encoder import LangChainEncoder
+
+__all__ = ["writer"]
+
+
+def writer(on_error: Masked) -> LangChainEncoder:
+    numbers = count(1)
+    return LangChainEncoder(
+        now=lambda: CREATED,
+        new_id=lambda: REPLY_ID if (n := next(numbers)) == 1 else f"reply-{n}",
+        on_error=on_error,
+    )
