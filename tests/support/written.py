@@ -71,8 +71,8 @@ def _told(reply: rd.Snapshot, loses: Collection[str], readers: set[str], failed:
     if "empty_blocks" in loses:
         blocks = [block for block in blocks if block.keys() - {"type", "options"}]
     if is_broken:
-        blocks = [_so_far(block, loses) for block in blocks if "text" in block or "name" in block]
-    if "cut_calls" in loses and reply.finish_reason == "length":
+        blocks = [_so_far(block) for block in blocks if "text" in block or "name" in block]
+    if "cut_calls" in loses and (is_broken or reply.finish_reason == "length"):
         blocks = [block for block in blocks if "name" not in block]
     if sort:
         blocks = sorted(blocks, key=str)
@@ -99,12 +99,10 @@ def _told(reply: rd.Snapshot, loses: Collection[str], readers: set[str], failed:
     return said
 
 
-def _so_far(block: Told, loses: Collection[str]) -> Told:
+def _so_far(block: Told) -> Told:
     """What is said of a block before it ends. An encoder may say by its end that a call was cut."""
     if "text" in block:
         return {"type": block["type"], "text": block["text"]}
-    if "cut_calls" in loses:
-        return {"type": "tool_call", **{name: block[name] for name in ("name", "id") if name in block}}
     cut = block["status"] == "incomplete"
     return {**block, "type": "tool_call" if cut else block["type"], "options": None}
 
