@@ -31,7 +31,7 @@ from rxdelta.formats.notes import REDACTED
 from rxdelta.formats.reply.parts import is_taken, is_unreadable
 from rxdelta.formats.run_lanes import Lanes
 
-__all__ = ["CONTENT", "CREATED", "DETAILS", "REPLY_ID", "kinds_of", "read_carried"]
+__all__ = ["CONTENT", "DETAILS", "kinds_of", "read_carried"]
 
 CONTENT: Final[Mapping[str, str]] = {
     "text": "a text",
@@ -87,11 +87,6 @@ DETAILS: Final[Mapping[str, str]] = {
     "open_calls": "what has come of a call, if the reply broke off before it was whole",
 }
 """What a reply may lose, by its name in `Format.loses`."""
-
-REPLY_ID: Final = "reply-1"
-"""The id of a reply that has none, where a format needs one."""
-CREATED: Final = 1_700_000_000
-"""The time of a reply that has none."""
 
 
 def kinds_of(block: Block) -> Iterator[str]:

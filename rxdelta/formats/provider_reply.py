@@ -7,19 +7,23 @@ ProviderEncoder  events in, chunks out
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from rxdelta.core import DEFAULT_LIMITS, Block, BlockFold, Citation, ContentPart, ToolCall
-from rxdelta.formats.carrying import CREATED, REPLY_ID
 from rxdelta.formats.encoding import Masked
 from rxdelta.formats.media import Medium, medium_of
 from rxdelta.formats.notes import REDACTED
 from rxdelta.formats.reply import CallItem, Item, Part, Reply, ReplyEncoder, Run, TextItem, Writer
 from rxdelta.formats.signatures import readable, signature_of
 
-__all__ = ["BlockItem", "CallBlock", "Json", "ProviderEncoder", "ProviderWriter"]
+__all__ = ["CREATED", "REPLY_ID", "BlockItem", "CallBlock", "Json", "ProviderEncoder", "ProviderWriter"]
 
 Json: TypeAlias = dict[str, Any]
+
+REPLY_ID: Final = "reply-1"
+"""The id of a reply that has none, where a format needs one."""
+CREATED: Final = 1_700_000_000
+"""The time of a reply that has none."""
 
 
 class ProviderWriter(Writer):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rxdelta.core import Block, ContentPart
 from rxdelta.formats.anthropic_messages.block_frames import own_block, written_citation
 from rxdelta.formats.anthropic_messages.encoder import AnthropicMessagesEncoder
-from rxdelta.formats.carrying import CREATED, REPLY_ID
 from rxdelta.formats.encoding import Masked
+from rxdelta.formats.provider_reply import CREATED, REPLY_ID
 from rxdelta.formats.reply import as_provider
 
 __all__ = ["owns", "writer"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import count
 
-from rxdelta.formats.carrying import CREATED, REPLY_ID
 from rxdelta.formats.encoding import Masked
 from rxdelta.formats.langchain.encoder import LangChainEncoder
+from rxdelta.formats.provider_reply import CREATED, REPLY_ID
 
 __all__ = ["writer"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rxdelta.formats.carrying import CREATED
 from rxdelta.formats.encoding import Masked
 from rxdelta.formats.ollama.encoder import OllamaEncoder
+from rxdelta.formats.provider_reply import CREATED
 from rxdelta.formats.reply import as_provider
 
 __all__ = ["writer"]

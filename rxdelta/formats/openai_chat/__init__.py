@@ -2,7 +2,7 @@
 
 Reading: `decoder` (a chunk), `choice` (a choice and its delta), which passes the delta's fields to `reasoning`, `calls`,
 `server_tools` and `media`. Writing a request: `request`. As an endpoint: `messages` reads its requests, `encoder` writes its
-chunks (`run_chunks` a choice's, `block_chunks` a block's), `completion` joins these to one body. All share `tables`.
+chunks (`choice_chunks` a choice's, `block_chunks` a block's), `completion` joins these to one body, `writer` writes as a provider. All share `tables`.
 """
 
 from rxdelta.formats.format import Format, later

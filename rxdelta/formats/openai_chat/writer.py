@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rxdelta.formats.carrying import CREATED, REPLY_ID
 from rxdelta.formats.encoding import Masked
 from rxdelta.formats.openai_chat.encoder import OpenAiChatEncoder
+from rxdelta.formats.provider_reply import CREATED, REPLY_ID
 from rxdelta.formats.reply import as_provider
 
 __all__ = ["writer"]

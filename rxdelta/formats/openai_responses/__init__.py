@@ -2,8 +2,9 @@
 
 Reading: `decoder` (an event), `addresses` (its run), `numbering` (whether it has come before), `output` (the items by
 their places), `items` (what all items share), and for each kind of item `message`, `reasoning`, `tools`, `media`;
-`arguments` has those of a call, `reading` the fields of a chunk. Writing: `request`, with `results` of tools. Both
-sides share `calls` (the types of calls) and `notes`.
+`arguments` has those of a call, `reading` the fields of a chunk. Writing: `request`, with `results` of tools. As an
+endpoint: `messages` reads its requests, `encoder` writes its events (`response_frames` the response's, `item_frames` an item's),
+`whole_response` joins these to one body, `writer` writes as a provider. All share `calls` (the types of calls) and `notes`.
 """
 
 from rxdelta.formats.format import Format, later

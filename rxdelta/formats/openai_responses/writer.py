@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rxdelta.core import Block, ContentPart
-from rxdelta.formats.carrying import CREATED, REPLY_ID
 from rxdelta.formats.encoding import Masked
 from rxdelta.formats.notes import ITEM_ID
 from rxdelta.formats.openai_responses.encoder import OpenAiResponsesEncoder
 from rxdelta.formats.openai_responses.item_frames import own_items, written_annotation
+from rxdelta.formats.provider_reply import CREATED, REPLY_ID
 from rxdelta.formats.reply import as_provider
 
 __all__ = ["owns", "writer"]

@@ -12,7 +12,7 @@ __all__ = ["billed", "most_of", "sum_of"]
 
 
 def billed(usage: TokenUsage | None) -> Counts:
-    """The counts that are billed. Totals, which include the details."""
+    """The counts that are billed: totals include their details."""
     return {} if usage is None else completed(usage).billed
 
 

@@ -42,7 +42,7 @@ def to_anthropic_messages(
     of such a call can't be read, the reply ends with an error, since the protocol has no place for it.
 
     What Anthropic's own tools did is passed on in its place, and the signatures of its reasoning, too. Those of another
-    provider are left out, and its reasoning has an empty signature. docs/wire.md has the table of what else a message has no
+    provider are left out, and its reasoning has an empty signature. docs/gateway.md has the table of what else a message has no
     place for.
 
     If the source fails, or completes before its message has finished, or the reply takes back what the client has, the block

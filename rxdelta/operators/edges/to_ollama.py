@@ -44,7 +44,7 @@ def to_ollama(
     has `done: true`, and the output ends with an `{"error": …}`; also after a `MessageInterrupted`, whose reason is the
     error's text. Then the output completes; it never fails.
 
-    docs/wire.md has the table of what else a reply has no place for.
+    docs/gateway.md has the table of what else a reply has no place for.
 
     Args:
         model: The model's name for the client, such as the one that it asked for; by default the reply's own.

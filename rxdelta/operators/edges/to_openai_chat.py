@@ -40,7 +40,7 @@ def to_openai_chat(
     has begun to run, those that wait for an approval and those that are known to be invalid. This is certain at the end of the
     source only, so they wait for it, as the finish reasons do. With `tools` the calls of all other tools are sent piece by piece.
 
-    Messages of runs that overlap follow one another. What a sub-agent says isn't sent. docs/wire.md has the table of what
+    Messages of runs that overlap follow one another. What a sub-agent says isn't sent. docs/gateway.md has the table of what
     else a completion has no place for.
 
     If the source fails, or completes before its message has finished, or the reply takes back a text that the client

@@ -42,7 +42,7 @@ def to_openai_responses(
     source only, so they wait for it. With `tools` the calls of all other tools are sent piece by piece.
 
     What OpenAI's own tools did is passed on in its place, and encrypted reasoning that only OpenAI can read, too. Those of
-    another provider are left out. docs/wire.md has the table of what else a response has no place for.
+    another provider are left out. docs/gateway.md has the table of what else a response has no place for.
 
     If the source fails, or completes before its message has finished, or the reply takes back what the client has, the item
     that is open isn't done, and the output ends with `error` and `response.failed`; also after a `MessageInterrupted`, whose
