@@ -208,6 +208,28 @@ def test_what_anthropic_itself_ran_is_passed_on_in_its_place() -> None:
     ]
 
 
+@pytest.mark.parametrize("call_id", ["srvtoolu_1", "tooluse_1"])
+def test_a_result_goes_with_its_call_or_not_at_all(call_id: str) -> None:
+    """Another server's calls have this type, too, and other ids. The API refuses a result whose call isn't there."""
+    use = {"type": "server_tool_call", "id": call_id, "name": "web_search", "args": {"query": "x"}}
+    result = {"type": "server_tool_result", "tool_call_id": call_id, "output": []}
+    found = content(
+        ev.MessageStart("m"),
+        ev.BlockFinish(0, {**use, "provider_type": "server_tool_use"}),
+        ev.BlockFinish(1, {**result, "provider_type": "web_search_tool_result"}),
+        *turn(text(2, "So."))[1:],
+    )
+    own = ["server_tool_use", "web_search_tool_result"] if call_id.startswith("srvtoolu_") else []
+    assert [block["type"] for block in found] == [*own, "text"]
+
+
+def test_a_result_whose_call_was_in_an_earlier_reply_stays() -> None:
+    result = {"type": "server_tool_result", "tool_call_id": "srvtoolu_1", "output": []}
+    events = [ev.MessageStart("m"), ev.BlockFinish(0, {**result, "provider_type": "web_search_tool_result"})]
+    (block,) = content(*events, ev.MessageFinish("stop"))
+    assert block["tool_use_id"] == "srvtoolu_1"
+
+
 def test_the_whole_body_adds_the_frames_up() -> None:
     frames = WAY.frames(turn(thought(0, "Hm."), text(1, "Hi"), call(2, "c1", "sea"), reason="tool_use"))
     body = rd.wire.anthropic_message(frames)
