@@ -262,3 +262,4 @@ def pictures(session: nox.Session) -> None:
     session.install("-e", ".[all]", "playwright", "uvicorn")
     session.run("python", "docs/draw.py")
     session.run("python", "docs/draw_chat.py")  # with npm and Chromium
+    session.run("python", "docs/draw_inspect.py")  # with Chromium

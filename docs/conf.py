@@ -11,6 +11,7 @@ import builtins
 import collections.abc
 import contextlib
 import datetime as dt
+import os
 import re
 import sys
 import textwrap
@@ -70,17 +71,19 @@ REPOSITORY = "https://github.com/rxdelta/rxdelta/blob/main/"
 ELSEWHERE = {
     "Observable": "https://rxpy.readthedocs.io/en/latest/reference_observable.html#reactivex.Observable",
     "SchedulerBase": "https://rxpy.readthedocs.io/en/latest/reference_scheduler.html",
+    "VirtualTimeScheduler": "https://rxpy.readthedocs.io/en/latest/reference_scheduler.html",
 }
 PYTHON = {
     name
-    for module in (asyncio, builtins, collections.abc, contextlib, dt, types, typing)
+    for module in (asyncio, builtins, collections.abc, contextlib, dt, os, types, typing)
     for name in dir(module)
 }
 # Types that a signature shows and nobody has to name; the text at the parameter says what they are.
 UNNAMED = (
     "BackgroundTask BaseEvent DisposableBase MeterProvider RunAgentInput TracerProvider "
     "Allow BlockingReading Chunking Frame Growth Kind Nested Opener Overflow Reading Reads ReplyOpener Room Signal "
-    "Seconds Source Timer Tool Unread Emits KeyOf Origin Content ContentItem Placed By Check OnHit Operator Replacement"
+    "Seconds Source Timer Tool Unread Emits KeyOf Origin Content ContentItem Placed By Check OnHit Operator Replacement "
+    "Answer Mask SearchStrategy Take"
 )
 
 

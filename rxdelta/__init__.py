@@ -101,6 +101,7 @@ if TYPE_CHECKING:
         with_limits,
         with_run,
     )
+    from rxdelta.recording import RecordedError, from_recording, record
     from rxdelta.requests import (
         ToolDefinition,
         from_ag_ui,
@@ -111,7 +112,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "__version__",
     # values
     "Snapshot",
     "MessageDelta",
@@ -195,6 +195,8 @@ __all__ = [
     "tap_metrics",
     "tap_otel",
     "ReaderMeter",
+    "record",
+    "from_recording",
     # … out
     "to_ai_sdk",
     "to_ag_ui",
@@ -218,6 +220,7 @@ __all__ = [
     "InvalidValueError",
     "ProtocolError",
     "ProviderError",
+    "RecordedError",
     "StreamInterrupted",
     "ToolError",
     # the other modules
@@ -232,7 +235,7 @@ __all__ = [
 
 
 _MODULES = ("building", "core", "errors", "events", "providers", "requests", "types", "wire")
-_ROOMS = ("core", "requests", "aio", "operators")
+_ROOMS = ("core", "requests", "aio", "operators", "recording")
 """Where the other names are: in the first of these that has one."""
 
 

@@ -12,6 +12,8 @@ from support.browser import end_chromium
 from support.needs import LEFT_OUT, MATERIAL
 from support.shared import changed_recordings
 
+pytest_plugins = ["rxdelta.testing.pytest_plugin"]
+
 # A slow machine makes no property fail, and in CI luck decides nothing: the same examples are drawn each time.
 settings.register_profile("rxdelta", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("rxdelta")

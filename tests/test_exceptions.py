@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import reactivex as rx
 from support.loops import run
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
+from rxdelta.testing import VirtualTime
 
 ev = rd.events
 SECONDS = 20  # for what should take none
@@ -408,4 +408,4 @@ def test_whatever_an_observer_raises_that_a_timer_calls_is_raised_at_the_door(
         with pytest.raises((type(made()), rd.StreamInterrupted)):
             await rd.for_each(TIMED[name](rd.from_async_iterable(silent)).pipe(observed), lambda _: None)
 
-    run_virtually(main)
+    VirtualTime().run(main())

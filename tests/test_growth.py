@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -352,6 +353,7 @@ OPERATORS: dict[str, Callable[[Events], Act]] = {
     "on_settled": through(lambda: rd.on_settled(nothing)),
     "tap_metrics": through(lambda: rd.tap_metrics(nothing)),
     "tap_otel": through(lambda: rd.tap_otel("openai")),
+    "record": through(lambda: rd.record(os.devnull)),
     "to_ai_sdk": through(rd.to_ai_sdk),
     "to_ag_ui": through(lambda: rd.to_ag_ui(thread_id="t", run_id="r")),
     "to_langchain_events": through(rd.to_langchain_events),
@@ -670,7 +672,7 @@ def test_an_exception_is_still_needed(reason: str) -> None:
 def test_nothing_is_missing_in_the_table() -> None:
     no_operators = {"exponential_backoff", "is_transient"}
     functions = {name for name in operators.__all__ if inspect.isfunction(getattr(operators, name))}
-    assert functions - no_operators == OPERATORS.keys()
+    assert (functions | {"record"}) - no_operators == OPERATORS.keys()
     assert {name for name in rd.wire.__all__ if name.endswith("Encoder")} - {"Encoder"} == ENCODERS.keys()
     assert {*ENCODERS.values()} <= OPERATORS.keys()
     assert {*rd.providers.FORMATS} == {*REPLIES, *(wire_format for wire_format, _ in OWN_CHUNKS.values())}

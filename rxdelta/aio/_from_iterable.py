@@ -18,7 +18,7 @@ from reactivex.disposable import Disposable
 from rxdelta.aio import _reader_session
 from rxdelta.aio._from_async_iterable import TaskPump, closer
 from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
-from rxdelta.runtime import SourceObservable, Taker, journal_of, running_loop, session_of
+from rxdelta.runtime import SourceObservable, Taker, from_thread, journal_of, running_loop, session_of
 
 __all__ = ["Gate", "from_iterable", "pushed"]
 
@@ -233,7 +233,7 @@ class _OnThread(Generic[T]):
     async def __anext__(self) -> T:
         answer: asyncio.Future[T] = self._loop.create_future()
         self._requests.put(answer)
-        item = await answer
+        item = await from_thread(answer)
         if item is _END:
             raise StopAsyncIteration
         return item
@@ -241,7 +241,11 @@ class _OnThread(Generic[T]):
     async def aclose(self) -> None:
         self._blocking.break_off()
         self._requests.put(None)
-        await asyncio.wait({self._ended}, timeout=_reader_session.CLOSE_SECONDS)
+        closing = from_thread(self._loop.create_future())
+        try:
+            await asyncio.wait({self._ended}, timeout=_reader_session.CLOSE_SECONDS)
+        finally:
+            closing.cancel()
         if self._ended.done():  # otherwise the thread waits for an item, and closes the source after that
             self._thread.join()  # short, as the result is the thread's last step
             self._ended.result()

@@ -19,9 +19,11 @@ from rxdelta.aio._to_iterable import refuse_loop, to_iterable
 from rxdelta.core import Event, InvalidValueError, Message, Snapshot, check_pace, check_seconds
 from rxdelta.operators import decode as decode_chunks
 from rxdelta.operators import run_tools, stall_timeout, throttle_latest, with_limits
+from rxdelta.recording import RecordingFile
 from rxdelta.runtime import SourceObservable, Taker, is_made_by, needed_loop, running_loop
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
     from types import TracebackType
 
@@ -53,6 +55,7 @@ def stream(
     limits: Limits | None = None,
     meter: ReaderMeter | None = None,
     loads: Callable[[str], Any] | None = None,
+    record: str | os.PathLike[str] | None = None,
 ) -> ReplyOpener:
     """A reply as it comes: `async with` gives a `Reply`, `with` a `BlockingReply`, and `await` only the message.
 
@@ -86,8 +89,11 @@ def stream(
         limits: Bounds on what the reply may hold in memory; see `with_limits`.
         meter: Measures what waits for the loops over the reply and over its `text_deltas`, see `ReaderMeter`.
         loads: Reads the JSON of bytes, see `parse_sse`.
+        record: A file, in which the chunks are recorded as they come, see `rd.record`; `rd.from_recording` is a source that
+            replays it. To record the events, write `through=[rd.record(path)]`.
 
     Raises:
+        OSError: On entering, if the file of `record` can't be opened. No request is made then.
         InvalidValueError: At once, for an argument that makes no sense, and for a source that is no stream, such as
             a text, a mapping, or the whole reply of a client without `stream=True`; and for an operator of `through` that
             emits something else than events. What only shows when the source is opened is raised by whoever reads. On
@@ -127,13 +133,19 @@ def stream(
         return read(source, live.gate).subscribe(*observer, scheduler=scheduler)
 
     chunks: Observable[Any] = SourceObservable("…", begin)
-    decoded = applied("decode", decoder, chunks if silence is None else chunks.pipe(silence))
+    if silence is not None:
+        chunks = chunks.pipe(silence)
+    recording = None if record is None else RecordingFile(record)
+    if recording is not None:
+        chunks = chunks.pipe(recording.writes())
+    decoded = applied("decode", decoder, chunks)
     if limits is not None:
         decoded = decoded.pipe(with_limits(limits))
     live = Live(decoded, through, run, pace, meter)
     is_ours = decode is None or is_made_by(decode, "decode")
     # Tools need the loop, and what we don't know may need it.
-    return ReplyOpener(source, live, Gate() if is_ours and not through and run is None else None)
+    gate = Gate() if is_ours and not through and run is None else None
+    return ReplyOpener(source, live, gate, recording)
 
 
 def _decoder(
@@ -168,8 +180,11 @@ def _tool_runner(
 class ReplyOpener:
     """A reply that is opened by `async with`, by `with`, or by `await`; once."""
 
-    def __init__(self, source: object, live: Live, gate: Gate | None) -> None:
+    def __init__(
+        self, source: object, live: Live, gate: Gate | None, recording: RecordingFile | None
+    ) -> None:
         self._source = source
+        self._recording = recording
         self._new: Live | None = live
         self._gate = gate
         self._reply: Reply | None = None
@@ -220,6 +235,8 @@ class ReplyOpener:
         if live is None:
             raise InvalidValueError("a reply is opened once: call rd.stream() again", field="source")
         live.gate = gate
+        if self._recording is not None:
+            self._recording.open()
         return live
 
     if not TYPE_CHECKING:

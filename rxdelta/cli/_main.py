@@ -1,112 +1,86 @@
-"""The arguments of the command `rxdelta`. What replays a stream is imported when they are read: help needs none of it."""
+"""The command `rxdelta`. A command's file has its arguments and what it does, and is imported when the command is named."""
 
 from __future__ import annotations
 
-import argparse
-import re
+import os
 import sys
+from argparse import RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import NoReturn
+from importlib import import_module
 
 from rxdelta import __version__
+from rxdelta.cli._endings import run_to_its_end
+from rxdelta.cli._options import Parser
 from rxdelta.cli._spell_out import spell_out
-from rxdelta.core import UnknownWireFormatError, did_you_mean
-from rxdelta.providers import FORMATS, decoder
-from rxdelta.testing import SAMPLES
 
 __all__ = ["main"]
+
+_COMMANDS = {
+    "demo": ("rxdelta.cli._demo", "replay a bundled sample"),
+    "replay": ("rxdelta.cli._replay", "replay a recording, or a live stream from a pipe"),
+    "inspect": ("rxdelta.cli._inspect", "show a recording event by event, or as a page with a timeline"),
+    "record": ("rxdelta.cli._record", "run a command, and record the stream that it prints"),
+    "diff": ("rxdelta.cli._diff", "compare two replies, block by block"),
+    "convert": ("rxdelta.cli._convert", "write a recording in another format"),
+    "serve": ("rxdelta.cli._serve", "give a recording to any client, as the provider would"),
+}
+"""The commands: the module with `add_arguments(command)` and `run(options)`, and the help."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
-    Standard output gets the reply: a picture on a terminal, its text elsewhere, or JSON. The rest goes to standard error.
+    Standard output gets what was asked for: of `demo` and `replay` the reply, as a picture on a terminal, as its text
+    elsewhere, or as JSON; of `convert` the chunks; of `serve` the URL; of `record` what the other command prints. The rest
+    goes to standard error.
+
+    Args:
+        arguments: The arguments; by default those of the process.
 
     Returns:
-        0 for a message that is complete or cut by length, and for the help; 3 for an incomplete one; 2 for input that is no
-        known stream; 1 if the output can't be written; 130 after Ctrl-C and 143 after SIGTERM, with the reply so far; 141 if
-        the reader of the output has gone.
+        The exit code, one of these.
+
+        - 0 for a message that is complete or cut by length, for replies without a difference, and for the help;
+        - 1 if the output can't be written, if replies differ, or if a format can't carry a reply;
+        - 2 for wrong arguments, and for input that can't be read or is no known stream;
+        - 3 for an incomplete message;
+        - 130 after Ctrl-C and 143 after SIGTERM, with the reply so far; 141 if the reader of the output has gone.
+
+        `record` returns the code of the command that it runs, or 128 and the number of the signal that ended it; 125 if the
+        recording can't be opened, 126 if the command can't be run, 127 if there is none of this name.
+
+    Raises:
+        SystemExit: For wrong arguments (2), `--help` and `--version` (0).
     """
-    parser = _parser()
+    given = sys.argv[1:] if arguments is None else [*arguments]
+    parser = _parser(given)
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # the parent process has closed it
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     spell_out(sys.stdout)
     spell_out(sys.stderr)
-    if not (sys.argv[1:] if arguments is None else arguments):
+    if not given:
         parser.print_help()
         return 0
-    options = parser.parse_args(arguments)
-    from rxdelta.cli._replay import run
-
-    return run(options)
+    options = parser.parse_args(given)
+    return run_to_its_end(options.run, options)
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser that asks for the likely word."""
-
-    def error(self, message: str) -> NoReturn:
-        given = re.search(r"invalid choice: '(.*?)'", message)
-        meant = did_you_mean(given[1], [*_COMMANDS, *SAMPLES]) if given else ""
-        super().error(f"{message}; {meant}" if meant else message)
-
-
-_COMMANDS = ("demo", "replay")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+def _parser(given: Sequence[str]) -> Parser:
+    parser = Parser(
         prog="rxdelta",
-        description="Watch a model's streamed reply grow into snapshots and end as a message.",
+        description="Watch, record, compare and serve a model's streamed replies.",
         epilog="To begin with: rxdelta demo",
     )
+    parser.words = [*_COMMANDS]
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    demo = commands.add_parser("demo", help="replay a bundled sample")
-    demo.add_argument(
-        "sample",
-        nargs="?",
-        choices=SAMPLES,
-        default="weather",
-        help="weather (Anthropic: reasoning, text, two tool calls), forecast (its answer), "
-        "tides (OpenAI chat, as SSE), overloaded (ends in an error)",
-    )
-    replay = commands.add_parser("replay", help="replay a recording, or a live stream from a pipe")
-    replay.add_argument(
-        "file", metavar="FILE", help="a JSONL file of chunks or an SSE capture; - is standard input"
-    )
-    for command in (demo, replay):
-        command.add_argument(
-            "--format",
-            default="auto",
-            type=_wire_format,
-            metavar="NAME",
-            help=f"the wire format (default: by the first chunk): {', '.join(sorted(FORMATS))}",
-        )
-        command.add_argument(
-            "--speed",
-            type=_speed,
-            metavar="X",
-            help="how fast; 0 doesn't wait (default: 1 on a terminal, 0 elsewhere)",
-        )
-        command.add_argument(
-            "--json",
-            action="store_true",
-            help="print the message (or snapshot) as one line of JSON, and nothing else",
-        )
+    named = next((word for word in given if not word.startswith("-")), None)
+    for name, (home, says) in _COMMANDS.items():
+        command = commands.add_parser(name, help=says, formatter_class=RawDescriptionHelpFormatter)
+        if name == named:
+            module = import_module(home)
+            parser.given = command.given = given
+            parser.named = command
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
     return parser
-
-
-def _wire_format(name: str) -> str:
-    try:
-        if name != "auto":
-            decoder(name)
-    except UnknownWireFormatError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return name
-
-
-def _speed(text: str) -> float:
-    with suppress(ValueError):
-        speed = float(text)
-        if 0 <= speed < float("inf"):
-            return speed
-    raise argparse.ArgumentTypeError(f"must be a number, 0 or more (got {text!r})")

@@ -19,6 +19,7 @@ from rxdelta.core._block_wire import (
     ARGUMENT_FIELDS as ARGUMENT_FIELDS,
     TEXT_FIELDS as TEXT_FIELDS,
     block_from_wire as block_from_wire,
+    is_call as is_call,
     block_to_wire as block_to_wire,
 )
 from rxdelta.core._blocks import Block

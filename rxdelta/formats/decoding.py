@@ -11,7 +11,7 @@ import attrs
 from rxdelta.core import DEFAULT_LIMITS, Event, LimitExceededError, MalformedChunkError, Snapshot, quote
 from rxdelta.core.events import EVENT_TYPES
 
-__all__ = ["Chunk", "Decoder", "Fields", "as_mapping"]
+__all__ = ["Chunk", "Decoder", "Fields", "as_mapping", "dumped"]
 
 Chunk = Mapping[str, Any]
 
@@ -37,16 +37,23 @@ def as_mapping(chunk: object, wire_format: str) -> Chunk:
     """The chunk as a mapping: a dict as it is, an SDK's (pydantic) object with the fields that were sent."""
     if type(chunk) is dict or isinstance(chunk, Mapping):
         return chunk  # pyright: ignore[reportUnknownVariableType]
+    fields = dumped(chunk)
+    if fields is None:
+        raise MalformedChunkError.at(wire_format, "", _wanted(chunk), chunk)
+    return fields
+
+
+def dumped(chunk: object) -> Chunk | None:
+    """The fields of a pydantic object that were sent; `None` for all else."""
     dump = getattr(chunk, "model_dump", None)
-    if callable(dump) and not isinstance(chunk, type):
-        fields = dump(by_alias=True, exclude_unset=True, warnings=False)
-        if isinstance(fields, Mapping):
-            kind = getattr(
-                chunk, "type", None
-            )  # which of the SDK's classes it is, where the class alone says so
-            known: dict[str, Any] = {"type": kind} if isinstance(kind, str) else {}
-            return {**known, **fields}
-    raise MalformedChunkError.at(wire_format, "", _wanted(chunk), chunk)
+    if not callable(dump) or isinstance(chunk, type):
+        return None
+    fields = dump(by_alias=True, exclude_unset=True, warnings=False)
+    if not isinstance(fields, Mapping):
+        return None
+    kind = getattr(chunk, "type", None)  # which of the SDK's classes it is, where the class alone says so
+    known: dict[str, Any] = {"type": kind} if isinstance(kind, str) else {}
+    return {**known, **fields}
 
 
 def _wanted(chunk: object) -> str:

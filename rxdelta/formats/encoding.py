@@ -19,6 +19,7 @@ __all__ = [
     "number_problems",
     "shown_error",
     "whole_characters",
+    "word_of",
 ]
 
 F = TypeVar("F", covariant=True)
@@ -61,6 +62,12 @@ def shown_error(on_error: Masked, error: Exception) -> str:
     except Exception as failure:
         failure.__context__ = error
         return masked(failure)
+
+
+def word_of(error: Exception) -> str | None:
+    """The provider's word for an error, for a format that has a place for one: its code, or else its type."""
+    found = (getattr(error, name, None) for name in ("code", "type"))
+    return next((word for word in found if isinstance(word, str) and word), None)
 
 
 def cut_off() -> StreamInterrupted:

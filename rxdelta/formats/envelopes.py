@@ -12,20 +12,20 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 import attrs
 
 from rxdelta.core import Event, MalformedChunkError
 from rxdelta.core.events import ProviderEvent, StreamError
-from rxdelta.formats.decoding import Decoder
+from rxdelta.formats.decoding import Decoder, dumped
 from rxdelta.formats.json_values import kept, word
 from rxdelta.formats.provider_errors import error_code
 from rxdelta.formats.runs import Address, RunsDecoder
 from rxdelta.framing import DONE
 
-__all__ = ["Envelope", "envelope_of"]
+__all__ = ["Envelope", "as_item", "envelope_of"]
 
 
 def _nothing(_: Any) -> Sequence[Event]:
@@ -99,6 +99,40 @@ def envelope_of(item: object) -> Envelope | None:
     return next((one for one in _ENVELOPES if one.inside(item) is not None or one.is_own(item)), None)
 
 
+def as_item(item: object) -> Mapping[str, Any] | None:
+    """An SDK's object as a mapping that decodes to the same events; `None` for an object that is no data.
+
+    It may have objects within.
+    """
+    kind = type(item)
+    if kind.__module__.partition(".")[0] == "claude_agent_sdk" and kind.__name__.endswith(
+        ("Message", "Event")
+    ):
+        data = _field(item, "data")
+        return {"type": _line_kind(item), **(data if _is_mapping(data) else _attributes(item) or {})}
+    found = dumped(item)
+    if found is None:
+        found = _attributes(item)
+        if (
+            found is not None and word(found.get("type")) in _AGENT_EVENTS
+        ):  # it holds the agent, with its functions
+            return {name: value for name, value in found.items() if isinstance(value, str)}
+    return found
+
+
+def _attributes(item: Any) -> Mapping[str, Any] | None:
+    """The fields of an object of a dataclass or of attrs."""
+    if isinstance(item, type):
+        return None
+    if is_dataclass(item):
+        return {one.name: getattr(item, one.name) for one in fields(item)}
+    return (
+        {one.name: getattr(item, one.name) for one in attrs.fields(type(item))}
+        if attrs.has(type(item))
+        else None
+    )
+
+
 def _is_mapping(item: object) -> bool:
     return type(item) is dict or isinstance(item, Mapping)  # the first is faster
 
@@ -136,19 +170,19 @@ def _is_line(line: Any) -> bool:
 
 def _read_line(line: Any) -> Sequence[Event]:
     """The events of a line without an event: the line as it is, and its error."""
-    fields: Any = line if _is_mapping(line) else getattr(line, "data", None)
-    if not _is_mapping(fields):
-        fields = asdict(line) if is_dataclass(line) and not isinstance(line, type) else {}
+    found: Any = line if _is_mapping(line) else getattr(line, "data", None)
+    if not _is_mapping(found):
+        found = asdict(line) if is_dataclass(line) and not isinstance(line, type) else {}
     kind = _line_kind(line) or ""
-    told = ProviderEvent("claude-code", kind, kept(fields))
-    if kind != "result" or fields.get("is_error") is not True:
+    told = ProviderEvent("claude-code", kind, kept(found))
+    if kind != "result" or found.get("is_error") is not True:
         return (told,)
-    errors: Any = fields.get("errors")
-    reasons = [fields.get("result"), *(errors if isinstance(errors, (list, tuple)) else ())]
+    errors: Any = found.get("errors")
+    reasons = [found.get("result"), *(errors if isinstance(errors, (list, tuple)) else ())]
     message = "; ".join(reason for reason in map(word, reasons) if reason)
-    reason = word(fields.get("subtype"))
+    reason = word(found.get("subtype"))
     return told, StreamError(
-        message or reason or "unknown error", reason, error_code(fields.get("api_error_status"))
+        message or reason or "unknown error", reason, error_code(found.get("api_error_status"))
     )
 
 

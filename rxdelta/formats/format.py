@@ -13,6 +13,7 @@ from rxdelta.core import Block
 from rxdelta.formats.conversation import Native, Turn
 from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.encoding import Encoder, Masked
+from rxdelta.formats.endpoint import Endpoint
 from rxdelta.formats.runs import Address
 from rxdelta.formats.tool_definitions import ToolDefinition
 
@@ -69,6 +70,8 @@ class Format:
         owns: Whether the streams carry what a block has of this kind, although `carries` lacks the word: it is the
             provider's own, and others' is refused. `None` if there is no such thing.
         loses: The details that don't come back from a stream that was written, in words of the same table.
+        endpoint: Gives what a server of this format answers with, for `rxdelta.testing.FakeProvider.serve`. `None` if it
+            can't serve the format.
     """
 
     name: str
@@ -85,3 +88,4 @@ class Format:
     carries: Set[str] = attrs.field(default=frozenset(), converter=_frozen)
     owns: Callable[[Block, str], bool] | None = None
     loses: Set[str] = attrs.field(default=frozenset(), converter=_frozen)
+    endpoint: Callable[[], Endpoint] | None = None

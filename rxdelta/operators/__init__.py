@@ -40,6 +40,8 @@ from rxdelta.operators.projections.partial_json import partial_json
 from rxdelta.operators.projections.stable_blocks import stable_blocks
 from rxdelta.operators.projections.text_deltas import text_deltas
 from rxdelta.operators.resilience.failures import exponential_backoff, is_transient
+from rxdelta.operators.resilience.failures import header_of as header_of
+from rxdelta.operators.resilience.failures import status_of as status_of
 from rxdelta.operators.resilience.fallback import fallback
 from rxdelta.operators.resilience.race import race
 from rxdelta.operators.resilience.retry_stream import retry_stream

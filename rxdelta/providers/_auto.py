@@ -24,6 +24,7 @@ from rxdelta.formats.provider_errors import error_events, failure_in
 from rxdelta.formats.strangers import refuse_stranger
 from rxdelta.framing import DONE
 from rxdelta.providers._auto_parser import AutoParser
+from rxdelta.providers._recorded import RecordedLines, is_recorded
 
 __all__ = ["AutoDecoder", "NamedDecoder", "detect"]
 
@@ -87,12 +88,13 @@ class AutoDecoder:
     """A decoder that finds out what its stream is made of.
 
     Chunks are decoded by the format that the first of them show. Chunks before the first one that tells are held.
-    Bytes and text are read by an `AutoParser` first; events are passed on.
+    Bytes and text are read by an `AutoParser` first; events are passed on. Lines of a recording give what was recorded.
 
     Args:
         make: Makes the decoder of a format, or of a user's function.
         only: The format or the function, if it is known.
         parser: Reads bytes and text.
+        again: Makes another decoder like this, for what was recorded.
     """
 
     def __init__(
@@ -100,10 +102,15 @@ class AutoDecoder:
         make: Callable[[NameOrMaker], Decoder],
         only: NameOrMaker | None,
         parser: AutoParser,
+        again: Callable[[], Decoder],
     ) -> None:
+        self.wire_format: str | None = None
+        """The format that the chunks have shown, or that was given."""
         self._make = make
         self._parser = parser
+        self._again = again
         self._held: list[object] = []
+        self._has_begun = False
         self._decoder: Decoder | None = None
         self._decode: Decode = self._detect
         if only is not None:
@@ -127,8 +134,15 @@ class AutoDecoder:
         elif type(chunk) in EVENT_TYPES:
             self.decode = _passed_on
         else:
+            self._look_for_lines(chunk)
             self.decode = self._decode
         return self.decode(chunk)
+
+    def _look_for_lines(self, first: object) -> None:
+        self._has_begun = True
+        if is_recorded(first):
+            self._decoder = RecordedLines(self._again())
+            self._decode = self._decoder.decode
 
     def _parse(self, data: Any) -> Sequence[Event]:
         if data is DONE:
@@ -138,6 +152,8 @@ class AutoDecoder:
         return self._decoded(self._parser.feed(data))
 
     def _decoded(self, chunks: Sequence[object]) -> Sequence[Event]:
+        if chunks and not self._has_begun:
+            self._look_for_lines(chunks[0])
         return [event for chunk in chunks for event in self._decode(chunk)]
 
     def _detect(self, chunk: object) -> Sequence[Event]:
@@ -167,6 +183,7 @@ class AutoDecoder:
         return error_events("gateway", failure or {}, None, frozenset())
 
     def _named(self, known: NameOrMaker) -> NamedDecoder:
+        self.wire_format = known if isinstance(known, str) else None
         decoder = NamedDecoder(known, partial(self._make, known), self._go_on)
         self._decoder = decoder
         return decoder

@@ -102,7 +102,11 @@ def _auto_factory(
     AutoParser(loads=loads)  # raises for a wrong one
     if only is not None:
         make(only)  # a format that there isn't, or an option that it doesn't know
-    return lambda: AutoDecoder(make, only, AutoParser(limits=limits, loads=loads))
+
+    def begin() -> Decoder:
+        return AutoDecoder(make, only, AutoParser(limits=limits, loads=loads), begin)
+
+    return begin
 
 
 def _factory(

@@ -13,7 +13,7 @@ from rxdelta.runtime.lift import (
     lift_map,
     lift_opening,
 )
-from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
+from rxdelta.runtime.loop import call_on, from_thread, needed_loop, other_library, running_loop
 from rxdelta.runtime.makers import checks_options, is_made_by, names_operator, operator_maker
 from rxdelta.runtime.marks import (
     Emits,
@@ -64,6 +64,7 @@ __all__ = [
     "deadline",
     "Emits",
     "emits_events",
+    "from_thread",
     "headers_of",
     "Idleness",
     "is_interrupt",

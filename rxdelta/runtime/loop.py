@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rxdelta.core import InvalidValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["call_on", "needed_loop", "other_library", "running_loop"]
+__all__ = ["call_on", "from_thread", "needed_loop", "other_library", "running_loop"]
+
+T = TypeVar("T")
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
@@ -44,6 +46,18 @@ def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None
     else:
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(call)
+
+
+def from_thread(future: asyncio.Future[T]) -> asyncio.Future[T]:
+    """Tell the loop that a thread works until the future is done. A loop with virtual time waits for it that long.
+
+    The loop of `rxdelta.testing.VirtualTime` knows by itself only what `run_in_executor` starts.
+    """
+    loop: Any = future.get_loop()
+    wait_for_thread = getattr(loop, "wait_for_thread", None)
+    if wait_for_thread is not None:
+        wait_for_thread(future)
+    return future
 
 
 def other_library() -> str | None:

@@ -1,5 +1,48 @@
-"""Samples for tests and trials of pipelines."""
+"""What tests of pipelines need: a provider that says what a test tells it to, virtual time, and samples.
 
-from rxdelta.testing._samples import SAMPLES, open_sample, sample_chunks
+Everything is imported when it is first used. Nothing here imports pytest, Hypothesis, a web framework or an SDK, but for
+`rxdelta.testing.strategies` and the pytest plugin.
+"""
 
-__all__ = ["SAMPLES", "open_sample", "sample_chunks"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rxdelta.testing._fake_provider import FakeProvider
+    from rxdelta.testing._fake_provider import provider_of_lines as provider_of_lines  # for the command
+    from rxdelta.testing._fake_request import FakeRequest
+    from rxdelta.testing._fake_server import FakeServer
+    from rxdelta.testing._samples import SAMPLES, open_sample, sample_chunks
+    from rxdelta.testing._script import FakePart, FakeReply
+    from rxdelta.testing._virtual_time import VirtualTime
+else:
+
+    def __getattr__(name: str) -> object:
+        # Not before: pytest imports this module in every run, with the plugin.
+        from rxdelta.core import lazily
+
+        places = {
+            "rxdelta.testing._fake_provider": ["FakeProvider", "provider_of_lines"],
+            "rxdelta.testing._fake_request": ["FakeRequest"],
+            "rxdelta.testing._fake_server": ["FakeServer"],
+            "rxdelta.testing._samples": ["SAMPLES", "open_sample", "sample_chunks"],
+            "rxdelta.testing._script": ["FakePart", "FakeReply"],
+            "rxdelta.testing._virtual_time": ["VirtualTime"],
+        }
+        return lazily(__name__, places)(name)
+
+
+__all__ = [
+    "SAMPLES",
+    "FakePart",
+    "FakeProvider",
+    "FakeReply",
+    "FakeRequest",
+    "FakeServer",
+    "VirtualTime",
+    "open_sample",
+    "sample_chunks",
+]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

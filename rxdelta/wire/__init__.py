@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from rxdelta.formats.openai_chat.encoder import OpenAiChatEncoder
     from rxdelta.formats.openai_responses.encoder import OpenAiResponsesEncoder
     from rxdelta.formats.openai_responses.whole_response import openai_response
+    from rxdelta.wire._write import carried_by as carried_by  # for other rooms
     from rxdelta.wire._write import write
+    from rxdelta.wire._write import write_each as write_each  # for other rooms
 else:
     __getattr__ = lazily(
         __name__,
@@ -58,7 +60,7 @@ else:
             "rxdelta.formats.openai_chat.encoder": ["OpenAiChatEncoder"],
             "rxdelta.formats.openai_responses.encoder": ["OpenAiResponsesEncoder"],
             "rxdelta.formats.openai_responses.whole_response": ["openai_response"],
-            "rxdelta.wire._write": ["write"],
+            "rxdelta.wire._write": ["carried_by", "write", "write_each"],
         },
     )
 

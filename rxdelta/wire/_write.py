@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 from rxdelta.core import Event, InvalidValueError, StreamInterrupted
 from rxdelta.formats import registry
 from rxdelta.formats.carrying import read_carried
-from rxdelta.formats.encoding import Masked, masked
-from rxdelta.formats.format import WireFormat
+from rxdelta.formats.encoding import Encoder, Masked, masked
+from rxdelta.formats.format import Format, WireFormat
 from rxdelta.framing import DONE
 
-__all__ = ["write"]
+__all__ = ["carried_by", "write", "write_each"]
 
 
 def write(
@@ -46,13 +46,15 @@ def write(
         {'contentBlockStop': {'contentBlockIndex': 0}}
         {'messageStop': {'stopReason': 'end_turn'}}
     """
-    if not isinstance(wire_format, str):
-        raise InvalidValueError.of([("wire_format", wire_format, "must be the name of a format")])
-    known = registry.get(wire_format)
-    if known.writer is None:
-        raise InvalidValueError.of([("wire_format", wire_format, "must be a format that has a writer")])
-    given = [*events]
-    ended = read_carried(given, known)
+    return [chunk for chunks in write_each([*events], wire_format, on_error=on_error) for chunk in chunks]
+
+
+def write_each(
+    events: Sequence[Event], wire_format: WireFormat | str, *, on_error: Masked = masked
+) -> list[list[dict[str, Any]]]:
+    """The chunks of each event of a reply, as by `write`; the last event has those of the end, too."""
+    known, make = _written(wire_format)
+    ended = read_carried(events, known)
     taken_back: list[Exception] = []
 
     def shown(error: Exception) -> str:
@@ -60,14 +62,34 @@ def write(
             taken_back.append(error)
         return on_error(error)
 
-    writer = known.writer(shown)
-    frames = [frame for event in given for frame in writer.encode(event)]
+    writer = make(shown)
+    frames = [[*writer.encode(event)] for event in events]
     if ended:
-        frames += writer.close()
+        frames[-1] += writer.close()
     if taken_back:
         wrong = f"must be a reply that a stream of {known.name} can carry: {taken_back[0]}"
-        raise InvalidValueError.of([("events", given, wrong)])
-    return [_chunk(frame) for frame in frames if frame is not DONE]
+        raise InvalidValueError.of([("events", events, wrong)])
+    return [[_chunk(frame) for frame in some if frame is not DONE] for some in frames]
+
+
+def carried_by(wire_format: WireFormat | str) -> Set[str]:
+    """What a stream of this format can carry, in the words of the table in docs/formats.md.
+
+    Raises:
+        InvalidValueError: The format has no writer.
+        UnknownWireFormatError: There is no such format.
+    """
+    return _written(wire_format)[0].carries
+
+
+def _written(wire_format: Any) -> tuple[Format, Callable[[Masked], Encoder[Any]]]:
+    """The format, and what makes its writer."""
+    if not isinstance(wire_format, str):
+        raise InvalidValueError.of([("wire_format", wire_format, "must be the name of a format")])
+    known = registry.get(wire_format)
+    if known.writer is None:
+        raise InvalidValueError.of([("wire_format", wire_format, "must be a format that has a writer")])
+    return known, known.writer
 
 
 def _chunk(frame: Any) -> dict[str, Any]:

@@ -14,10 +14,9 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
 from support.loops import run
-from support.virtual_loop import block, run_virtually
 
 import rxdelta as rd
-from rxdelta.testing import sample_chunks
+from rxdelta.testing import VirtualTime, sample_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,7 +115,7 @@ def all_of(make: Callable[[], Observable[Any]]) -> list[Any]:
         await ended.wait()
         return got
 
-    return run_virtually(main)
+    return VirtualTime().run(main())
 
 
 def read(door: Any, make: Callable[[], Observable[Any]], slow: float, **options: Any) -> list[Any]:
@@ -127,7 +126,7 @@ def read(door: Any, make: Callable[[], Observable[Any]], slow: float, **options:
         if slow:
             await asyncio.sleep(slow)
 
-    run_virtually(lambda: door(make(), draw, **options))
+    VirtualTime().run(door(make(), draw, **options))
     return got
 
 
@@ -236,7 +235,7 @@ def pictures(*behind: Any, overflow: Any = "block", pace: Any = None) -> tuple[l
         await rd.for_each(texts.pipe(*behind) if behind else texts, draw, overflow=overflow)
         times.append(asyncio.get_running_loop().time())
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert lengths[-1] == 100
     return lengths, times[1] - times[0]
 
@@ -265,6 +264,7 @@ def test_a_queue_that_was_asked_for_is_filled() -> None:
 
 
 def test_a_draw_that_blocks_the_loop_gets_the_newest_next() -> None:
+    virtual = VirtualTime()
     seen: list[int] = []
 
     async def chunks() -> Any:
@@ -274,13 +274,13 @@ def test_a_draw_that_blocks_the_loop_gets_the_newest_next() -> None:
 
     def draw(snapshot: rd.Snapshot) -> None:
         seen.append(len(snapshot.text))
-        block(0.06)
+        virtual.advance(0.06)
 
     async def main() -> None:
         paced = rd.from_async_iterable(chunks).pipe(rd.scan_deltas(), rd.throttle_latest(0.05))
         await rd.for_each(paced, draw)
 
-    run_virtually(main)
+    virtual.run(main())
     assert seen[-1] == 100
 
 
@@ -296,7 +296,7 @@ def test_each_panel_that_is_paced_by_itself_gets_its_turn() -> None:
         panels = events().pipe(rd.per_block(lambda one: one.pipe(rd.throttle_latest(CHUNK))))
         await rd.for_each(panels, draw)
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert last_of_each(drawn) == last_of_each(all_of(blocks))
 
 
@@ -319,7 +319,7 @@ def test_a_reader_that_does_not_read_gets_what_is_newest_when_it_does() -> None:
             await asyncio.sleep(0.3)
             return [await anext(values), await anext(values)]
 
-    first, second = run_virtually(main)
+    first, second = VirtualTime().run(main())
     assert first >= 27
     assert second > first
 
@@ -344,7 +344,7 @@ def test_two_readers_of_a_shared_source_are_served_as_the_idle_one_asks() -> Non
         )
         return quick, slow
 
-    quick, slow = run_virtually(main)
+    quick, slow = VirtualTime().run(main())
     assert len(quick) >= 45
     assert slow[-1] == 99
     assert len(slow) <= 4
@@ -369,7 +369,7 @@ def test_what_is_held_for_a_reader_goes_out_when_it_leaves(share: Any) -> None:
             assert passed == []
         assert passed == [2]
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_what_is_held_for_a_reader_goes_out_to_a_subscriber_that_is_never_busy() -> None:
@@ -383,4 +383,4 @@ def test_what_is_held_for_a_reader_goes_out_to_a_subscriber_that_is_never_busy()
             shared.subscribe(got.append)
             assert got == [1]
 
-    run_virtually(main)
+    VirtualTime().run(main())

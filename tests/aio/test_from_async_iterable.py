@@ -18,10 +18,10 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.disposable import SerialDisposable
 from support.loops import Stream, run, turns
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
 from rxdelta.aio import _from_async_iterable, _reader_session
+from rxdelta.testing import VirtualTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -687,7 +687,7 @@ def test_a_source_that_closes_one_thing_and_then_waits_for_more_is_left_all_the_
             await turns()
         assert log == ["closed", "cancelled"]  # before the loop's end, which cancels all tasks
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 @asynccontextmanager
@@ -728,7 +728,7 @@ def test_a_source_that_waits_for_the_work_of_a_task_group_is_left_at_once(group:
             left = asyncio.get_running_loop().time()
         assert asyncio.get_running_loop().time() == left
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert log == ["cancelled"]
 
 

@@ -14,16 +14,17 @@ from reactivex.disposable import Disposable
 from reactivex.scheduler.eventloop import AsyncIOScheduler
 from reactivex.subject import Subject
 from support.loops import run, turns
-from support.marbles import BOOM
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
 from rxdelta.aio._from_iterable import Gate, pushed
 from rxdelta.runtime import logged
+from rxdelta.testing import VirtualTime
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
     from concurrent.futures import Future
+
+BOOM = ValueError("boom")
 
 ev = rd.events
 COUNT = 300
@@ -177,7 +178,7 @@ def test_a_source_is_not_read_ahead_of_a_slow_check(build: Any, overflow: Any) -
                 if source.told == COUNT:
                     break
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert source.told >= COUNT
     assert source.ahead <= 3
     assert source.closed == source.opened == 1
@@ -195,7 +196,7 @@ def test_a_source_still_waits_for_a_slow_reader(build: Any) -> None:
                 if source.told == 20:
                     break
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert source.ahead <= 4
 
 
@@ -283,7 +284,7 @@ def test_a_check_of_one_reader_does_not_hold_up_the_others(overflow: Any) -> Non
                 snapshot.step(event)
         assert snapshot.snapshot.text == texts
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_a_shared_source_waits_while_each_of_its_readers_checks_and_goes_on_when_one_has_left() -> None:
@@ -304,7 +305,7 @@ def test_a_shared_source_waits_while_each_of_its_readers_checks_and_goes_on_when
         await reading
         assert source.given == COUNT
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_a_branch_that_is_left_while_it_checks_lets_the_source_go_on() -> None:
@@ -321,7 +322,7 @@ def test_a_branch_that_is_left_while_it_checks_lets_the_source_go_on() -> None:
         await reading
         assert source.given == COUNT
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 # The end.
@@ -418,7 +419,7 @@ def test_the_time_of_a_check_is_no_silence_in_front_of_it(limit: str) -> None:
         await rd.for_each(watched, source.tell)
         assert source.told == 20
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_the_time_of_a_check_is_silence_behind_it() -> None:
@@ -427,7 +428,7 @@ def test_the_time_of_a_check_is_silence_behind_it() -> None:
         with pytest.raises(rd.errors.StallTimeoutError):
             await rd.for_each(watched, lambda _: None)
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 # What the check itself needs doesn't wait for it.
@@ -520,7 +521,7 @@ def test_a_check_that_reads_a_source_of_its_own_ends(ask: Any, before: Any, star
         await rd.for_each(reply, source.tell)
         assert source.told == start + 24
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_a_stop_signal_does_not_wait_for_a_check() -> None:
@@ -539,7 +540,7 @@ def test_a_stop_signal_does_not_wait_for_a_check() -> None:
     async def pause(_: object) -> None:
         await asyncio.sleep(4)
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 # The rest.

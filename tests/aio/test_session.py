@@ -12,10 +12,10 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.scheduler.eventloop import AsyncIOScheduler
 from reactivex.subject import Subject
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
 from rxdelta.runtime import Backpressure
+from rxdelta.testing import VirtualTime
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -191,7 +191,7 @@ def test_what_raises_behind_a_timer_a_signal_or_in_a_branch_is_raised_at_the_doo
             await door(build(rd.from_async_iterable(source)).pipe(raising(at)))
         assert raised.value is BOOM
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert source.closed == source.opened <= 1
     assert reports == []
 
@@ -247,7 +247,7 @@ def test_what_raises_behind_a_source_that_one_reader_has_begun_ends_that_reader_
         enough.set()
         assert isinstance(await good, ev.MessageInterrupted)
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 @pytest.mark.parametrize("unread", ["close", "keep"])
@@ -271,7 +271,7 @@ def test_what_raises_in_front_of_a_shared_source_ends_it_for_all_who_read_or_com
             await asyncio.wait_for(rd.last_value(shared), SECONDS)
         assert source.closed == source.opened == 1
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert told == [BOOM]
     assert reports == []
 
@@ -296,7 +296,7 @@ def test_without_a_session_what_raises_in_a_timer_goes_to_the_loops_handler_once
             await asyncio.sleep(1)
         assert source.closed == 1
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert [report["exception"] for report in reports] == [BOOM]
 
 
@@ -312,7 +312,7 @@ def test_a_branch_that_somebody_subscribes_for_himself_is_no_part_of_the_reading
             events.pipe(rd.group_by_block()), lambda block: block.pipe(raising(3)).subscribe().dispose
         )
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert [report["exception"] for report in reports] == [BOOM]
 
 
@@ -336,4 +336,4 @@ def test_a_reading_forgets_the_shared_sources_that_it_has_read() -> None:
             inbox: Any = reading._inbox
             assert not inbox.session.backpressure._watchers
 
-    run_virtually(main)
+    VirtualTime().run(main())

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
+from rxdelta.testing import VirtualTime
 
 CHUNKS = 2_500
 CHUNK, FRAME = 0.0001, 0.01  # seconds
@@ -62,7 +62,7 @@ def read(overflow: Any, *operators: Any, maxsize: int | None = None) -> Reading:
                 await reading.draw(snapshot)
         reading.reader_took = loop.time()
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert reading.given == CHUNKS
     assert reading.seen[-1] == CHUNKS
     return reading

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import reactivex as rx
 from reactivex import operators as ops
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
+from rxdelta.testing import VirtualTime
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -50,7 +50,7 @@ def test_merged_and_throttled_each_keeps_its_last_state() -> None:
         both = rx.merge(first.snapshots(), second.snapshots()).pipe(rd.throttle_latest(0.05))
         await rd.for_each(both, seen.append)
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert {one.text for one in seen if one.status == "complete"} == {"abcdef", "xyz"}
     assert len(seen) < 9
 
@@ -64,7 +64,7 @@ def test_merged_and_throttled_also_if_one_of_them_breaks() -> None:
         with pytest.raises(rd.StreamInterrupted):
             await rd.for_each(both, seen.append)
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert {one.text for one in seen[-2:]} == {"abc", "xyz"}
     assert first.closed_at is not None
 
@@ -77,7 +77,7 @@ def test_side_by_side_as_pairs() -> None:
         pairs = rx.combine_latest(first.snapshots(), second.snapshots()).pipe(rd.throttle_latest(0.05))
         await rd.for_each(pairs, seen.append)
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert [one.text for one in seen[-1]] == ["abcdef", "xyz"]
     assert [one.status for one in seen[-1]] == ["complete", "complete"]
 
@@ -93,7 +93,7 @@ def test_the_first_text_wins_and_the_loser_is_closed_at_once(turn: int) -> None:
         ]
         return await rd.last_value(rx.amb(*racing).pipe(rd.to_message()))
 
-    assert run_virtually(main).text == "abcdef"
+    assert VirtualTime().run(main()).text == "abcdef"
     assert (quick.requests, slow.requests) == (1, 1)
     assert slow.closed_at is not None
     assert slow.closed_at < 0.02
@@ -106,7 +106,7 @@ def test_the_first_whole_message_wins_and_the_loser_is_closed() -> None:
         messages = [one.snapshots().pipe(rd.to_message()) for one in (slow, quick)]
         return await rd.first_value(rx.merge(*messages))
 
-    assert run_virtually(main).text == "abcdef"
+    assert VirtualTime().run(main()).text == "abcdef"
     assert slow.closed_at is not None
     assert slow.closed_at < 0.1
 
@@ -119,4 +119,4 @@ def test_merged_events_are_refused_instead_of_woven() -> None:
         with pytest.raises(rd.ProtocolError, match=r"group_by_message\(\)"):
             await rd.last_value(rx.merge(*events).pipe(rd.scan_deltas()))
 
-    run_virtually(main)
+    VirtualTime().run(main())

@@ -2,6 +2,7 @@
 // stdin: a line for each stream, {"body": "…", "messages": [UIMessage…], "split": bytes, "sdk": 5 | 6 | 7}, or
 // {"frames": ["…"…], "ends": [[how many frames, "what follows them"]…], "sdk"} for one stream that ends in many ways;
 // stdout: a line for each. For a stream with `ends` it is a list of what the client shows at each end.
+// With "url" in the place of "body", the client asks this server.
 // With "answers": [{"id", "approved", "reason"}…] a person answers these approvals behind the stream.
 import { createInterface } from 'node:readline';
 
@@ -31,7 +32,7 @@ function response(body, split) {
   return new Response(stream, { status: 200, headers: HEADERS });
 }
 
-async function read({ body, messages = [], split, sdk = 7, answers = [] }) {
+async function read({ body, url, messages = [], split, sdk = 7, answers = [] }) {
   const { AbstractChat, DefaultChatTransport, convertToModelMessages, validateUIMessages } = await SDKS[sdk]();
   class Chat extends AbstractChat {}
   const told = { request: null, error: null, data: [], toolCalls: [] };
@@ -43,7 +44,7 @@ async function read({ body, messages = [], split, sdk = 7, answers = [] }) {
   let made = 0;
   const chat = new Chat({
     id: 'chat', state,
-    transport: new DefaultChatTransport({ api: 'http://test.invalid/chat', fetch }),
+    transport: new DefaultChatTransport(url ? { api: url } : { api: 'http://test.invalid/chat', fetch }),
     generateId: () => `made-${made++}`,
     onError: error => { told.error = `${error.name}: ${error.message}`; },
     onData: part => told.data.push(structuredClone(part)),

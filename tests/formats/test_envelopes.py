@@ -184,6 +184,25 @@ def test_a_wrapped_recording_is_decoded_as_without_its_envelope(
 
 
 @pytest.mark.parametrize(
+    ("name", "wrap", "chunks"),
+    [
+        pytest.param(name, wrap, case.values[0], id=f"{wrap.__name__}/{case.id}", marks=case.marks)
+        for name, wrap in WRAPS
+        if wrap in (agent_objects, claude_objects, invoke_model)
+        for case in recordings(name)[::60]
+    ],
+)
+def test_a_wrapped_stream_is_recorded_as_one_that_decodes_to_the_same(
+    name: str, wrap: Wrap, chunks: list[Any], tmp_path: Path
+) -> None:
+    path, replayed = tmp_path / "a.jsonl", list[Any]()
+    rx.from_iterable(wrap(chunks)).pipe(rd.record(path)).subscribe()
+    rd.from_recording(path, 0).subscribe(replayed.append)
+    plain = told(decoded(name, wrap(chunks)))
+    assert told(decoded(name, replayed)) == told(decoded("auto", replayed)) == plain
+
+
+@pytest.mark.parametrize(
     ("format_", "wrap", "chunks"),
     [("anthropic-messages", claude_lines, ANTHROPIC), ("openai-chat", helper, OPENAI)],
 )

@@ -273,3 +273,79 @@ result = [[[start.run_id, start.parent_run_id] for start in starts], texts]
     starts, texts = python(tmp_path, code)[0]
     assert starts == [["a", "port"], ["b", "port"], [None, None]]
     assert texts == dict.fromkeys(["a", "b", ""], "Let me look.")
+
+
+SERVED = """
+class Lines:
+    def __init__(self, on_error):
+        self._on_error = on_error
+
+    def encode(self, event):
+        match event:
+            case ev.TextDelta(text=text):
+                return [{"op": "say", "text": text}]
+            case ev.MessageFinish(reason=why, usage=usage):
+                return [{"op": "done", "why": why, "tokens": [usage.input_tokens, usage.output_tokens]}]
+        return []
+
+    def close(self):
+        return []
+
+
+ENDPOINT = rd.providers.Endpoint(
+    paths=["/harbour/chat"],
+    headers=rd.wire.NDJSON_HEADERS,
+    frame=rd.wire.ndjson_line,
+    error=lambda error, status: {"why": error.message, "status": status},
+    streams=lambda path, body: body["live"],
+    environment={"HARBOUR_URL": "{url}"},
+)
+
+
+def recognises("""
+ASK = """
+import urllib.error, urllib.request
+from rxdelta.testing import FakeProvider
+
+def ask(body):
+    try:
+        with urllib.request.urlopen(server.environment["HARBOUR_URL"] + path, body, timeout=30) as answer:
+            return [json.loads(line) for line in answer]
+    except urllib.error.HTTPError as error:
+        return json.load(error)
+
+path = "/harbour/chat"
+with FakeProvider("Hello world", rd.events.StreamError("Full", "overloaded_error")).serve() as server:
+    result = [ask(b'{"live": true}'), ask(b'{"live": false}'), ask(b'{"live": true}'), ask(b'{"live": true}')]
+with FakeProvider("Hello world").serve("harbour") as server:  # its path begins with its name
+    result.append(ask(b'{"live": true}'))
+"""
+
+
+def test_one_that_says_how_it_is_served_is_served(tmp_path: Path) -> None:
+    more = 'recognises=recognises, writer=Lines, carries={"text"}, endpoint=lambda: ENDPOINT,'
+    served = HARBOUR.replace("recognises=recognises,", more).replace("\ndef recognises(", SERVED)
+    place(tmp_path, "harbour", "harbour = rxdelta_harbour:FORMAT", rxdelta_harbour=served)
+    (streamed, whole, full, too_many, by_default), _ = python(tmp_path, ASK)
+    assert streamed == by_default
+    assert streamed == [
+        {"op": "say", "text": "Hello "},
+        {"op": "say", "text": "world"},
+        {"op": "done", "why": "stop", "tokens": [1, 2]},
+    ]
+    assert whole["status"] == 400
+    assert "can only stream harbour" in whole["why"]
+    assert full == {"why": "Full", "status": 529}
+    assert "was asked once more" in too_many["why"]
+
+
+def test_one_that_does_not_say_how_it_is_served_is_not(tmp_path: Path) -> None:
+    place(tmp_path, "harbour", "harbour = rxdelta_harbour:FORMAT", rxdelta_harbour=HARBOUR)
+    code = """
+from rxdelta.testing import FakeProvider
+try:
+    FakeProvider().serve("harbour")
+except rd.InvalidValueError as error:
+    result = str(error)
+"""
+    assert "wire_format: must be a format that has an endpoint" in python(tmp_path, code)[0]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.carried import table
-from support.drawn_replies import replies
 from support.sdks_say import SAYS, ours
 from support.shared import RECORDED, recordings
 from support.written import overlap, read, told
@@ -17,6 +17,7 @@ from support.written import overlap, read, told
 import rxdelta as rd
 from rxdelta.formats import registry
 from rxdelta.formats.carrying import CONTENT, DETAILS
+from rxdelta.testing.strategies import event_streams
 
 ev = rd.events
 
@@ -69,6 +70,15 @@ def is_carried(events: list[rd.Event], wire_format: str) -> bool:
 
 
 # The law.
+
+
+def replies(wire_format: str) -> st.SearchStrategy[list[rd.Event]]:
+    """What can be compared: what waits for another block is lost if the reply breaks off, and so are some borders."""
+    known = registry.get(wire_format)
+    choices = 2 if "choices" in known.carries else 1
+    together = event_streams(wire_format=wire_format, choices=choices)
+    apart = event_streams(wire_format=wire_format, interleaved=False, ends={"whole", "cut", "failed"})
+    return together.filter(lambda events: "borders" not in known.loses or not overlap(events)) | apart
 
 
 @pytest.mark.parametrize("wire_format", WRITTEN)

@@ -6,10 +6,11 @@ import inspect
 import re
 
 import pytest
-from support.marbles import BOOM, marbles, run
+from support.lines import through
 
 import rxdelta as rd
 from rxdelta import operators
+from rxdelta.testing import marbles
 
 DIAGRAM = re.compile(r"^ +source  (.+)\n +output  (\S+)   (\w+\(.*\))$", re.MULTILINE)
 TEXTS = {name: inspect.getdoc(getattr(operators, name)) or "" for name in operators.__all__}
@@ -25,6 +26,7 @@ def test_there_are_diagrams_and_all_are_read() -> None:
 
 @pytest.mark.parametrize(("source", "output", "call"), FOUND)
 def test_the_diagram_of(source: str, output: str, call: str) -> None:
-    messages, _ = run(marbles(source, start=0), eval(call, {"rd": rd}, vars(operators)))
-    errors = [message.value.exception for message in messages if message.value.kind == "E"]
-    assert messages == marbles(output, error=errors[0] if errors else BOOM)  # `#` is whatever error it is
+    operator = eval(call, {"rd": rd}, vars(operators))
+    records, _ = through(source, operator)
+    errors = [error for _, kind, error in records if kind == "error"]
+    assert marbles.draw(records, values=str, frame=1, error=errors[0] if errors else None) == output

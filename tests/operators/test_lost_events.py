@@ -11,10 +11,10 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
 from rxdelta.relay import Relay
+from rxdelta.testing import VirtualTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +127,7 @@ def test_who_reads_by_a_relay_sees_it_too(name: str) -> None:
                 # It joins neighbouring deltas, so two wrong ones may be one.
                 assert (await rd.last_value(late)).violations.keys() == expected.keys()
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 @lossy

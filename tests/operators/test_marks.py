@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -81,6 +82,7 @@ PASSES_ON: dict[str, Operator] = {
     "stall_timeout": rd.stall_timeout(idle=1),
     "tap_metrics": rd.tap_metrics(print),
     "on_settled": rd.on_settled(print),
+    "record": rd.record(os.devnull),
     "until_all_tools_terminal": rd.until_all_tools_terminal(),
 }
 NEEDS_ALL: dict[str, Operator] = {
@@ -226,7 +228,7 @@ def test_a_refusal_advises_what_can_be_done_there() -> None:
 
 def test_every_operator_is_in_one_of_these_tables() -> None:
     """So that a new one is thought about."""
-    makers = {name for name in rd.__all__ if hasattr(operators, name) and name.islower()}
+    makers = {name for name in rd.__all__ if hasattr(operators, name) and name.islower()} | {"record"}
     assert makers - {"exponential_backoff"} == NOT_PUBLIC_STEPS
 
 

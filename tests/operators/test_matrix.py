@@ -5,6 +5,7 @@ Everything is data: `streams` (support), and the operators by a short name. All 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import count, product
@@ -52,6 +53,7 @@ EVENTS: dict[str, Callable[[], Operator]] = {
     "guard": lambda: rd.guard(lambda _: True, 1),
     "map_text": lambda: rd.map_text(str),
     "on_settled": lambda: rd.on_settled(nothing),
+    "record": lambda: rd.record(os.devnull),
     "redact": lambda: rd.redact("\0"),
     "retry_stream": lambda: lambda source: rd.retry_stream(lambda: source, attempts=1),
     "fallback": lambda: lambda source: rd.fallback(source),

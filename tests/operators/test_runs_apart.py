@@ -52,6 +52,7 @@ def woven(draw: Random, lists: Sequence[Events]) -> list[rd.Event]:
 # The streams that are merged: made ones of every kind that doesn't fail, and recorded ones.
 
 
+@cache
 def made(seed: int) -> list[Events]:
     whole = [
         stream for stream in streams(seed) if not stream.fails and stream.name not in ("failed", "empty")

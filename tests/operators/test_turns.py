@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,14 @@ from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
 from support.encoded import encoded
-from support.marbles import BOOM
 
 import rxdelta as rd
 from rxdelta import events as ev
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+BOOM = ValueError("boom")
 
 EVENTS = [
     ev.MessageStart("m1"),
@@ -64,6 +66,7 @@ OPERATORS: dict[str, tuple[Callable[[], Any], list[Any]]] = {
     "race": (lambda: lambda source: rd.race(source, rx.never()), EVENTS),
     "on_settled": (lambda: rd.on_settled(lambda *_: None), EVENTS),
     "tap_metrics": (lambda: rd.tap_metrics(lambda _: None), EVENTS),
+    "record": (lambda: rd.record(os.devnull), EVENTS),
     "share_events": (rd.share_events, EVENTS),
     "share_latest": (rd.share_latest, SNAPSHOTS),
     "to_ai_sdk": (rd.to_ai_sdk, EVENTS),
@@ -94,7 +97,10 @@ OPERATORS: dict[str, tuple[Callable[[], Any], list[Any]]] = {
 }
 ALL = pytest.mark.parametrize(("make", "values"), OPERATORS.values(), ids=OPERATORS)
 IN_ORDER = {name: case for name, case in OPERATORS.items() if name != "conflate"}  # which drops what is old
-ONE_AT_MOST = {"scan_deltas", "validate", "to_message", "to_sse", "to_ndjson", "on_settled", "tap_metrics"}
+ONE_AT_MOST = {
+    *("scan_deltas", "validate", "to_message", "to_sse", "to_ndjson"),
+    *("on_settled", "tap_metrics", "record"),
+}
 """They have no queue: their source must not emit on two threads at once, as everywhere in Rx."""
 WITH_QUEUE = {name: case for name, case in OPERATORS.items() if name not in ONE_AT_MOST}
 

@@ -17,10 +17,10 @@ from reactivex.subject import Subject
 from relay.schedules import left_behind, relay_objects
 from support.loops import run, turns
 from support.runs import text, turn
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
 from rxdelta.relay import Relay
+from rxdelta.testing import VirtualTime
 
 ev = rd.events
 HELLO = turn(text(0, "Hello"))
@@ -48,7 +48,7 @@ def test_a_stream_is_kept_for_a_while_after_its_end_and_its_events_are_then_free
             assert seen() is None
             assert await relay.start("chat", rx.of(*HELLO))  # the name is free
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_what_is_kept_keeps_neither_the_loop_nor_its_source_alive() -> None:
@@ -64,7 +64,7 @@ def test_what_is_kept_keeps_neither_the_loop_nor_its_source_alive() -> None:
             assert await relay.streams() == ["chat"]
         assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []  # type: ignore[attr-defined]
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_an_expired_streams_timer_doesnt_take_its_successor() -> None:
@@ -79,7 +79,7 @@ def test_an_expired_streams_timer_doesnt_take_its_successor() -> None:
             await asyncio.sleep(60)
             assert await relay.streams() == []
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_a_stream_that_another_thread_has_stopped_and_deleted_leaves_no_timer() -> None:
@@ -94,7 +94,7 @@ def test_a_stream_that_another_thread_has_stopped_and_deleted_leaves_no_timer() 
             await turns(3)
             assert left_behind(before) == Counter(Relay=1, Memory=1)
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_nothing_is_left_of_readers_that_leave_raise_or_give_up() -> None:

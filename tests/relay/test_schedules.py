@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 from relay.schedules import LEASE, Schedule, conversation, folded, left_behind, relay_objects
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
 from rxdelta.relay import Entry, Relay
+from rxdelta.testing import VirtualTime
 
 
 def play(seeds: range) -> None:
@@ -69,7 +69,7 @@ def test_readers_at_doors_that_are_slow_or_leave_in_the_middle_have_it_too(seed:
             for got in await asyncio.gather(*(read(relay) for _ in range(4))):
                 assert folded(got) == folded(published)
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 @pytest.mark.slow

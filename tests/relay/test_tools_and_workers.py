@@ -14,11 +14,11 @@ from reactivex import Observable
 from reactivex import operators as ops
 from relay.later import Later
 from support.runs import call, text, turn
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
 from rxdelta.relay import Relay
 from rxdelta.relay._store import Name
+from rxdelta.testing import VirtualTime
 
 ev = rd.events
 Events = Observable[rd.Event]
@@ -220,7 +220,7 @@ def test_no_tool_runs_twice_wherever_its_worker_dies(shape: str, options: dict[s
             counts.append(count)
         raise AssertionError("it doesn't end")
 
-    counts = run_virtually(main)
+    counts = VirtualTime().run(main())
     assert counts[0] == 0
     assert counts[-1] == len(CALLS)
     assert len(counts) > 15

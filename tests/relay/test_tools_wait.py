@@ -16,10 +16,10 @@ from reactivex.subject import Subject
 from relay.later import Later
 from support.loops import run, turns
 from support.runs import call, turn
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
 from rxdelta.relay import Relay
+from rxdelta.testing import VirtualTime
 
 ev = rd.events
 ONE = turn(call(0, "c1", "here"), reason="tool_use")
@@ -149,7 +149,7 @@ def test_a_tool_is_called_when_the_log_has_its_update_and_not_before() -> None:
                 break
         assert results(await rest(relay, later)) == ["seen"]
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_without_a_door_and_without_a_loop_a_tool_waits_too() -> None:
@@ -187,7 +187,7 @@ def test_neither_the_time_limit_nor_the_duration_counts_the_waiting() -> None:
         (result,) = [e.result for e in told if isinstance(e, ev.ToolUpdate) and e.result]
         assert (result.content, result.duration) == ("seen", 3.0)
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_a_call_that_waits_for_the_log_has_its_place_among_those_that_run() -> None:
@@ -210,7 +210,7 @@ def test_a_call_that_waits_for_the_log_has_its_place_among_those_that_run() -> N
         reading.dispose()
         return events
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 @pytest.mark.parametrize("end", ["cancelled", "failed", "left", "deleted"])
@@ -235,7 +235,7 @@ def test_a_tool_is_not_called_when_the_log_ends_before(end: str) -> None:
         await asyncio.sleep(1)
         assert tool.calls == 0
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_a_call_that_a_person_stops_while_it_waits_for_the_log_is_not_made() -> None:
@@ -249,7 +249,7 @@ def test_a_call_that_a_person_stops_while_it_waits_for_the_log_is_not_made() -> 
         told = await rest(relay, later)
         assert (tool.calls, results(told)) == (0, ["the message was interrupted"])
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 # Which log it is.
@@ -282,7 +282,7 @@ def test_calls_of_two_runs_with_one_id_wait_until_each_has_its_update_in_the_log
             source.on_completed()
         assert results(await rest(relay, later)) == ["seen"] * 4
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_a_later_call_with_an_id_that_was_there_before_waits_for_its_own_update() -> None:
@@ -300,7 +300,7 @@ def test_a_later_call_with_an_id_that_was_there_before_waits_for_its_own_update(
         source.on_completed()
         assert results(await rest(relay, later)) == ["seen", "seen"]
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_a_pipeline_that_another_ones_source_sets_off_does_not_wait_for_that_log() -> None:
@@ -321,7 +321,7 @@ def test_a_pipeline_that_another_ones_source_sets_off_does_not_wait_for_that_log
         await rest(relay, later)
         assert mine.calls == 1
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_tools_behind_publish_do_not_wait() -> None:
@@ -339,7 +339,7 @@ def test_tools_behind_publish_do_not_wait() -> None:
         assert tool.calls == 1
         await reading
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_tools_in_front_of_share_events_do_not_wait() -> None:
@@ -349,7 +349,7 @@ def test_tools_in_front_of_share_events_do_not_wait() -> None:
         assert tool.calls == 1
         assert results(await rest(relay, later)) == ["seen"]
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_a_generator_behind_share_events_has_no_log_either() -> None:
@@ -360,7 +360,7 @@ def test_a_generator_behind_share_events_has_no_log_either() -> None:
         assert tool.calls == 1
         assert results(await rest(relay, later)) == ["seen"]
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 @pytest.mark.parametrize("how", ["stream", "last_value", "for_each", "schedulerless", "snapshots", "texts"])
@@ -390,7 +390,7 @@ def test_what_a_generator_reads_for_itself_does_not_wait_for_its_log(how: str) -
         assert tool.calls == 1
         await rest(relay, later)
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 @pytest.mark.parametrize("where", ["tool", "approve"])
@@ -427,7 +427,7 @@ def test_an_agent_that_a_tool_or_a_question_is_does_not_wait_within_its_call(whe
         assert inner.calls == 1
         await rest(relay, later)
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_a_stream_that_a_generator_begins_has_its_own_log() -> None:
@@ -453,7 +453,7 @@ def test_a_stream_that_a_generator_begins_has_its_own_log() -> None:
         for task in other[0]._runs:
             task.cancel()
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 @pytest.mark.parametrize("moment", ["before the end", "behind it"])
@@ -484,7 +484,7 @@ def test_tools_that_outlive_their_log_are_not_called(moment: str) -> None:
         assert tool.calls == 0
         assert results(told) == ["the log of the stream had ended before the tool could be called"]
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_an_update_that_never_reaches_the_log_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
@@ -503,7 +503,7 @@ def test_an_update_that_never_reaches_the_log_is_warned_of(caplog: pytest.LogCap
         await rest(relay, later)
 
     with caplog.at_level(logging.WARNING, "rxdelta"):
-        run_virtually(main)
+        VirtualTime().run(main())
 
 
 def test_a_slow_store_is_no_reason_for_that_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -514,5 +514,5 @@ def test_a_slow_store_is_no_reason_for_that_warning(caplog: pytest.LogCaptureFix
         assert results(await rest(relay, later, 30)) == ["seen"]
 
     with caplog.at_level(logging.WARNING, "rxdelta"):
-        run_virtually(main)
+        VirtualTime().run(main())
     assert caplog.text == ""

@@ -16,13 +16,14 @@ from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
 from support.loops import run
-from support.marbles import BOOM
 
 import rxdelta as rd
 from rxdelta import events as ev
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+BOOM = ValueError("boom")
 
 
 class Doubling:

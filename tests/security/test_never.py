@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from functools import cache
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from support.security_page import says
 
 import rxdelta as rd
+from rxdelta.testing import FakeProvider
 
 ev = rd.events
 
@@ -41,13 +44,34 @@ def test_no_connection_no_file_no_program() -> None:
     found = {name: modules & forbidden for name, (modules, _) in sources().items()}
     assert {name: modules for name, modules in found.items() if modules} == {
         "aio/_from_iterable.py": {"socket"},  # to shut down a connection that the program has opened
+        "cli/_inspect.py": {"pathlib"},  # for the name of a file
+        "cli/_lines.py": {"shutil"},  # for the width of the terminal
+        "cli/_record.py": {"shutil", "subprocess"},  # the command that it records
         "relay/_server/_embedded.py": {"pathlib", "socket", "subprocess", "tempfile"},
         "relay/_server/_keeper.py": {"pathlib", "shutil", "socket", "subprocess"},
         "relay/_workers.py": {"pathlib"},  # for the name of the program
+        "testing/_http.py": {"socket"},  # the server of a fake provider
     }
     files = [name for name, (_, functions) in sources().items() if "open" in functions]
-    # The second has a parameter of this name, the third opens the log of the server that it starts.
-    assert files == ["cli/_replay.py", "operators/edges/encode.py", "relay/_server/_embedded.py"]
+    assert files == [
+        "cli/_files.py",
+        "cli/_main.py",  # where the output of a closed terminal goes
+        "operators/edges/encode.py",  # has a parameter of this name
+        "recording/_reading.py",  # the recording that the program names
+        "recording/_recorder.py",
+        "relay/_server/_embedded.py",  # the log of the server that it starts
+    ]
+
+
+@says("`rxdelta.testing` reads its own samples")
+def test_a_fake_provider_is_reached_from_this_machine_only() -> None:
+    with FakeProvider("Hi", repeat=True).serve("ollama") as server:
+        assert urlsplit(server.url).hostname == "127.0.0.1"
+        for page, status in (("http://localhost:3000", 200), ("https://evil.example", 403)):
+            asked = HTTPConnection("127.0.0.1", urlsplit(server.url).port or 0, timeout=30)
+            asked.request("POST", "/api/chat", "{}", {"Origin": page})
+            assert asked.getresponse().status == status
+            asked.close()
 
 
 @says("It runs no code that it receives")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import re
+import stat
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -255,3 +257,37 @@ def test_no_text_leaves_its_frame(which: str) -> None:
         assert re.fullmatch(r".+", data)
         assert data == "[DONE]" or isinstance(json.loads(data), dict)
     assert body.count("data: [DONE]\n\n") <= 1
+
+
+def recorded(path: Path, *values: Any, error: Exception | None = None) -> str:
+    """What is in the file of a recording of these values."""
+    source = rx.concat(rx.of(*values), rx.throw(error) if error else rx.empty())
+    source.pipe(rd.record(path)).subscribe(on_error=lambda _: None)
+    return path.read_text("utf-8")
+
+
+@says("A recording has all of the reply")
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"message": {"tool_calls": [{"function": {"arguments": {"password": SECRET}}}]}},
+        ev.BlockStart(0, {"type": "tool_call", "id": "c", "name": "f", "args": {"api_key": SECRET}}),
+        ev.ToolUpdate("c", "completed", result=rd.ToolResult("c", {"cookie": SECRET})),
+        f"password={SECRET}",
+    ],
+    ids=["a call", "an event", "a result", "a text"],
+)
+def test_a_recording_keeps_what_was_written_for_its_owner(tmp_path: Path, value: Any) -> None:
+    path = tmp_path / "reply.jsonl"
+    assert SECRET in recorded(path, value)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@says("In a recording, a value is masked")
+@pytest.mark.parametrize("name", ["api_key", "password", "cookie", "Authorization"])
+def test_a_recording_masks_by_names_and_in_errors(tmp_path: Path, name: str) -> None:
+    value = {"response": {"headers": {name: SECRET}}}
+    error = RuntimeError(f"401 for https://api.test?api_key={SECRET}")
+    text = recorded(tmp_path / "reply.jsonl", value, error=error)
+    assert SECRET not in text
+    assert text.count("[redacted]") >= 2

@@ -50,6 +50,8 @@ DOORS = (
     "wire",
     "asgi",
     "relay",
+    "testing.marbles",
+    "testing.strategies",
     "testing",
     "cli",
     "core",
@@ -86,7 +88,9 @@ def door(name: str) -> ModuleType:
 
 def public() -> dict[str, Any]:
     """Each public thing by its name in the first door that has it."""
-    things: dict[str, Any] = {}
+    things: dict[str, Any] = {
+        "rxdelta.__version__": rd.__version__
+    }  # which no import of all names takes along
     known: set[tuple[str, int]] = set()
     for each in DOORS:
         module = door(each)
@@ -100,12 +104,19 @@ def public() -> dict[str, Any]:
 
 def describe() -> dict[str, Entry]:
     things = public()
-    described = describe_things(things) | {"rxdelta (the command)": describe_command(_parser())}
+    described = describe_things(things) | {"rxdelta (the command)": _command()}
     for name in DOORS:
         place = f"rxdelta.{name}".rstrip(".")
         elsewhere = [one for one in door(name).__all__ if f"{place}.{one}" not in things]
         described[place] = {"kind": "module", "words": sorted(elsewhere)}
     return described
+
+
+def _command() -> Entry:
+    """The command: a subcommand has its arguments only if it is named."""
+    found = describe_command(_parser([]))
+    named = {name: describe_command(_parser([name]))["members"][name] for name in found["members"]}
+    return {**found, "members": named}
 
 
 def describe_command(parser: argparse.ArgumentParser) -> Entry:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reactivex.testing import TestScheduler
+from reactivex.scheduler import VirtualTimeScheduler
 
 import rxdelta as rd
-from support.marbles import SUBSCRIBED, marbles
+from rxdelta.testing import marbles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable
-    from reactivex.testing.recorded import Recorded
 
-__all__ = ["CONTENT", "ERRORS", "MARKS", "NO_CONTENT", "contest", "told"]
+__all__ = ["CONTENT", "ERRORS", "MARKS", "NO_CONTENT", "contest"]
 
 ev = rd.events
 
@@ -79,30 +78,15 @@ NO_CONTENT: dict[str, rd.Event] = {
 
 
 def contest(
-    make: Callable[..., Observable[Any]], *sources: str, disposed: float = 1_000
-) -> tuple[list[Any], list[Any]]:
-    """What is emitted, and from when to when each source was read; times count from the subscription."""
-    scheduler = TestScheduler()
+    make: Callable[..., Observable[Any]], *sources: str, error: int = 1
+) -> tuple[str, list[list[tuple[float, float | None]]]]:
+    """What is emitted, as a line in which `#` is the error of this source, and when each source was read."""
+    time = VirtualTimeScheduler()
     cold = [
-        scheduler.create_cold_observable(marbles(source, MARKS, start=0, error=error))
+        marbles.cold(source, time, values=MARKS, frame=1, error=error)
         for source, error in zip(sources, ERRORS)
     ]
-    results = scheduler.start(lambda: make(*cold), disposed=SUBSCRIBED + disposed)
-    read = [
-        [(one.subscribe - SUBSCRIBED, one.unsubscribe - SUBSCRIBED) for one in source.subscriptions]
-        for source in cold
-    ]
-    return results.messages, read
-
-
-def told(output: str, *, error: int = 0) -> list[Recorded[Any]]:
-    """The notifications of a text such as `3:sa 5:b 8:|`: at each time these marks.
-
-    `#` is the error of this source, counted from 1.
-    """
-    columns = [column.split(":") for column in output.split()]
-    return [
-        one
-        for time, marks in columns
-        for one in marbles(f"({marks})", MARKS, start=SUBSCRIBED + int(time), error=ERRORS[error - 1])
-    ]
+    records = marbles.records(make(*cold), time, until=1_000)
+    assert all(value in ERRORS for *_, value in records if isinstance(value, ConnectionError))  # not copies
+    line = marbles.draw(records, values=MARKS, frame=1, error=ERRORS[error - 1])
+    return line, [source.subscriptions for source in cold]

@@ -31,6 +31,7 @@ BEFORE = ROOT / "tests" / "front_before.json"
 HOMES = "errors", "building", "types", "core", "requests"
 """The modules in which a name may stand that stood on `rd`."""
 REPLACED = {
+    "__version__": "`rd.__version__`, as in every package",
     "operators": "`rd`: the same names stood there once more",
     "reasoning_deltas": '`rd.text_deltas(of="reasoning")`',
     "usage_updates": "`snapshot.usage`",
@@ -40,7 +41,7 @@ REPLACED = {
 
 class Front(TypedDict):
     names: list[str]
-    """All names on `rd`, also modules and `__version__`."""
+    """All names on `rd`, also modules."""
     parameters: dict[str, list[str]]
     """The parameters of each name that has a signature, exceptions aside."""
 

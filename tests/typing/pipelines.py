@@ -13,6 +13,8 @@ import rxdelta as rd
 from rxdelta.relay import Relay
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import msgspec
     import orjson
     from anthropic import AsyncAnthropic
@@ -102,6 +104,18 @@ def operators(
     assert_type(deltas.pipe(rd.throttle_latest(0.05)), Observable[rd.Snapshot])
     assert_type(text.pipe(rd.throttle_latest(0.05)), Observable[str])
     assert_type(deltas.pipe(rd.to_message()), Observable[rd.Message])
+
+
+def recordings(chunks: Observable[dict[str, Any]], events: Observable[rd.Event], path: Path) -> None:
+    def mask(line: dict[str, Any]) -> dict[str, Any]:
+        return line
+
+    assert_type(chunks.pipe(rd.record("run-{n}.jsonl")), Observable[dict[str, Any]])
+    assert_type(events.pipe(rd.record(path, mask=mask), rd.scan_deltas()), Observable[rd.Snapshot])
+    assert_type(rd.from_recording(path, speed=0), Observable[Any])
+    assert_type(rd.from_recording("a.jsonl").pipe(rd.decode("auto")), Observable[rd.Event])
+    rd.stream(chunks, record=path)
+    rd.stream(rd.from_recording(path), through=[rd.record("events.jsonl")])
 
 
 def from_a_list(chunks: list[dict[str, Any]]) -> None:

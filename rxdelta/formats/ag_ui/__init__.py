@@ -7,6 +7,7 @@ Reading: `decoder` (the events of a run) and its `open_block`s, `addresses` (whi
 
 from rxdelta.formats.ag_ui.addresses import addresses
 from rxdelta.formats.ag_ui.decoder import AgUiDecoder, recognises
+from rxdelta.formats.endpoint import endpoint_of
 from rxdelta.formats.format import Format, later
 
 __all__ = ["FORMAT"]
@@ -18,6 +19,7 @@ FORMAT = Format(
     address=addresses,
     carries_more=True,
     writer=later("ag_ui"),
+    endpoint=endpoint_of("ag_ui"),
     carries={
         "text",
         "reasoning",

@@ -262,7 +262,12 @@ class AgUiEncoder:
         text = shown_error(self._on_error, error)
         for lane in self._lanes:
             lane.end_subagent(text)
-        self._run.send(self._run.ag.RunErrorEvent(message=text, usage=self._total_usage()))
+        code = self._code_of(error)
+        self._run.send(self._run.ag.RunErrorEvent(message=text, code=code, usage=self._total_usage()))
+
+    def _code_of(self, _: Exception, /) -> str | None:
+        """The code of an error for the client, which the public encoder hides as it hides the text."""
+        return None
 
     def _answer_calls(self, *, may_wait: bool) -> None:
         """Answer the calls that the client must not run."""

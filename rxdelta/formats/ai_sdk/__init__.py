@@ -8,6 +8,7 @@ Reading: `decoder` (the chunks of a stream), `addresses` (which run), `messages`
 from rxdelta.formats.ai_sdk.addresses import addresses
 from rxdelta.formats.ai_sdk.decoder import AiSdkDecoder
 from rxdelta.formats.ai_sdk.tables import recognises
+from rxdelta.formats.endpoint import endpoint_of
 from rxdelta.formats.format import Format, later
 
 __all__ = ["FORMAT"]
@@ -19,6 +20,7 @@ FORMAT = Format(
     address=addresses,
     carries_more=True,
     writer=later("ai_sdk"),
+    endpoint=endpoint_of("ai_sdk"),
     carries={
         "text",
         "reasoning",

@@ -2,6 +2,7 @@
 
 from rxdelta.formats.anthropic_messages.decoder import AnthropicMessagesDecoder, recognises
 from rxdelta.formats.anthropic_messages.request import request, tools
+from rxdelta.formats.endpoint import endpoint_of
 from rxdelta.formats.format import Format, later
 from rxdelta.formats.signatures import ANTHROPIC
 
@@ -15,6 +16,7 @@ FORMAT = Format(
     tools=tools,
     vendors={ANTHROPIC},
     writer=later("anthropic_messages"),
+    endpoint=endpoint_of("anthropic_messages"),
     carries={"text", "reasoning", "tool_call", "invalid_tool_call", "citation"},
     owns=later("anthropic_messages", "owns"),
     loses={

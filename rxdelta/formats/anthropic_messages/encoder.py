@@ -46,8 +46,9 @@ class MessageFrames(Writer):
         self.emit("message_delta", delta=delta, usage={"output_tokens": 0, **_usage(counts)})
         self.emit("message_stop")
 
-    def fail(self, message: str, kind: str | None, /) -> None:
-        self.emit("error", error={"type": kind if kind in _ERRORS else "api_error", "message": message})
+    def fail(self, message: str, kind: str | None, _: str | None, /) -> None:
+        known = kind if kind in _ERRORS or (self.is_provider and kind) else "api_error"
+        self.emit("error", error={"type": known, "message": message})
 
 
 class AnthropicMessagesEncoder(ReplyEncoder[NamedFrame]):

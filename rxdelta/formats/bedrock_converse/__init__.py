@@ -2,6 +2,7 @@
 
 from rxdelta.formats.bedrock_converse.decoder import BedrockConverseDecoder, recognises
 from rxdelta.formats.bedrock_converse.request import request, tools
+from rxdelta.formats.endpoint import endpoint_of
 from rxdelta.formats.format import Format, later
 from rxdelta.formats.signatures import ANTHROPIC
 
@@ -15,6 +16,7 @@ FORMAT = Format(
     tools=tools,
     vendors={ANTHROPIC},
     writer=later("bedrock_converse"),
+    endpoint=endpoint_of("bedrock_converse"),
     carries={"text", "reasoning", "tool_call", "image", "citation", "invalid_tool_call"},
     owns=later("bedrock_converse", "owns"),
     loses={

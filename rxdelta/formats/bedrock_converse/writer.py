@@ -10,6 +10,7 @@ from typing import Any
 from rxdelta.core import Block, Citation
 from rxdelta.formats.bedrock_converse.tables import FORMAT
 from rxdelta.formats.encoding import Masked
+from rxdelta.formats.http_status import status_of
 from rxdelta.formats.provider_reply import BlockItem, Json, ProviderEncoder, ProviderWriter
 from rxdelta.formats.reply import Counts
 from rxdelta.formats.signatures import ANTHROPIC, readable
@@ -56,8 +57,12 @@ class _Writer(ProviderWriter):
         if counts:
             self.write(metadata={"usage": _usage(counts), "metrics": {"latencyMs": 0}})
 
-    def fail(self, message: str, kind: str | None, /) -> None:
-        self.write(**{kind if kind in _EXCEPTIONS else "modelStreamErrorException": {"message": message}})
+    def fail(self, message: str, kind: str | None, code: str | None, /) -> None:
+        name = kind if kind in _EXCEPTIONS else _OTHERS.get(status_of(kind, code), _OF_THE_MODEL)
+        status = (
+            {"originalStatusCode": int(code)} if name == _OF_THE_MODEL and code and code.isdecimal() else {}
+        )
+        self.write(**{name: {"message": message, **status}})
 
     def _begin(self, item: BlockItem, **start: Any) -> None:
         self.write(contentBlockStart={"contentBlockIndex": item.place, "start": start})
@@ -86,10 +91,18 @@ _REASONS = {
     "content_filter": "content_filtered",
     "pause": "pause_turn",
 }
+_OF_THE_MODEL = "modelStreamErrorException"
+_OTHERS = {
+    400: "validationException",
+    429: "throttlingException",
+    503: "serviceUnavailableException",
+    529: "serviceUnavailableException",
+}
+"""What stands for the errors of other providers, by their status."""
 _EXCEPTIONS = frozenset(
     [
         "internalServerException",
-        "modelStreamErrorException",
+        _OF_THE_MODEL,
         "serviceUnavailableException",
         "throttlingException",
         "validationException",

@@ -2,6 +2,7 @@
 
 from rxdelta.formats.cohere.decoder import CohereDecoder, recognises
 from rxdelta.formats.cohere.request import request
+from rxdelta.formats.endpoint import endpoint_of
 from rxdelta.formats.format import Format, later
 from rxdelta.formats.tool_definitions import functions
 
@@ -14,6 +15,7 @@ FORMAT = Format(
     request=request,
     tools=functions,
     writer=later("cohere"),
+    endpoint=endpoint_of("cohere"),
     carries={"text", "reasoning", "tool_call", "citation", "invalid_tool_call"},
     owns=later("cohere", "owns"),
     loses={

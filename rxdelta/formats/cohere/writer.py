@@ -82,7 +82,7 @@ class _Writer(ProviderWriter):
         usage = {"usage": _usage(counts)} if counts else {}
         self.write(type="message-end", delta={"finish_reason": _REASONS.get(reason, "COMPLETE"), **usage})
 
-    def fail(self, message: str, _: str | None, /) -> None:
+    def fail(self, message: str, _kind: str | None, _code: str | None, /) -> None:
         self.write(type="message-end", delta={"finish_reason": "ERROR", "error": message})
 
     def _say(self, kind: str, index: int, **message: Any) -> None:

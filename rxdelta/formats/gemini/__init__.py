@@ -4,6 +4,7 @@ Reading: `decoder` (a response), `wire_form` (the SDK's objects), `candidate` (i
 `blocks`, `calls` with `arguments`, `server_tools` and `citations`. Writing: `request`. Both sides share `tables`.
 """
 
+from rxdelta.formats.endpoint import endpoint_of
 from rxdelta.formats.format import Format, later
 from rxdelta.formats.gemini.decoder import GeminiDecoder, recognises
 from rxdelta.formats.gemini.request import request, tools
@@ -19,6 +20,7 @@ FORMAT = Format(
     tools=tools,
     vendors={GOOGLE},
     writer=later("gemini"),
+    endpoint=endpoint_of("gemini"),
     carries={
         "text",
         "reasoning",

@@ -47,7 +47,7 @@ from rxdelta.formats.block_writer import take_all
 from rxdelta.formats.decoding import Fields
 from rxdelta.formats.gemini.candidate import Candidate
 from rxdelta.formats.gemini.tables import FORMAT, UNSPECIFIED
-from rxdelta.formats.gemini.wire_form import other_fields, wire_form
+from rxdelta.formats.gemini.wire_form import SDKS_OWN, other_fields, wire_form
 from rxdelta.formats.json_values import NOTHING, kept, remember, word
 from rxdelta.formats.known_calls import KnowsCalls
 from rxdelta.formats.provider_errors import error_events, error_in
@@ -271,7 +271,7 @@ _ERROR = frozenset(["message", "code", "status"])
 _ENVELOPE = frozenset(
     ["candidates", "usageMetadata", "promptFeedback", "modelVersion", "responseId", "createTime"]
 )
-_FIELDS = (_ENVELOPE - {"promptFeedback"}) | {"error", "_event"}
+_FIELDS = (_ENVELOPE - {"promptFeedback"}) | {"error", "_event"} | SDKS_OWN
 
 # A response of no more than these is a piece of text or of a thought.
 _PLAIN = _ENVELOPE - {"promptFeedback"}

@@ -16,7 +16,7 @@ from rxdelta.formats.decoding import as_mapping
 from rxdelta.formats.gemini.tables import FORMAT
 from rxdelta.formats.json_values import NOTHING
 
-__all__ = ["other_fields", "wire_form"]
+__all__ = ["SDKS_OWN", "other_fields", "wire_form"]
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -25,7 +25,7 @@ def wire_form(chunk: object) -> Json:
     """The response with the wire's names and values, whether it is the wire's, the SDK's object or a dump of that."""
     fields = as_mapping(chunk, FORMAT)
     if fields is not chunk or _is_dump(fields):
-        fields = {name: value for name, value in fields.items() if name not in _SDKS_OWN}
+        fields = {name: value for name, value in fields.items() if name not in SDKS_OWN}
         translated: Json = _translated(fields, 0)
         return translated
     return fields
@@ -96,10 +96,11 @@ def _not_empty(source: Json) -> Json:
     return {name: value for name, value in source.items() if value not in NOTHING}
 
 
-_SDKS_OWN = frozenset([
+SDKS_OWN = frozenset([
     "sdk_http_response", "sdkHttpResponse", "automatic_function_calling_history",
     "automaticFunctionCallingHistory", "parsed",
 ])  # fmt: skip
+"""The fields of the SDK's objects that no provider has sent. A recording of such objects has them."""
 _THE_USERS = frozenset(["args", "response", "partMetadata"])
 """The objects whose names are the user's, and are not translated."""
 _BASE64 = frozenset(["thoughtSignature", "data", "continuationToken"])

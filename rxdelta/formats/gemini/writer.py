@@ -10,6 +10,7 @@ from typing import Any
 from rxdelta.core import Citation, thaw
 from rxdelta.formats.encoding import Masked
 from rxdelta.formats.gemini.tables import FORMAT
+from rxdelta.formats.http_status import status_of
 from rxdelta.formats.provider_reply import BlockItem, Json, ProviderEncoder, ProviderWriter
 from rxdelta.formats.reply import Counts
 from rxdelta.formats.signatures import GOOGLE
@@ -48,9 +49,10 @@ class _Writer(ProviderWriter):
         more = {"usageMetadata": _usage(counts)} if counts else {}
         self._say({"text": ""}, _REASONS.get(reason, "STOP"), **more)
 
-    def fail(self, message: str, kind: str | None, /) -> None:
-        status = kind if kind is not None and kind.isupper() else "INTERNAL"
-        self.write(error={"code": _CODES.get(status, 500), "message": message, "status": status})
+    def fail(self, message: str, kind: str | None, code: str | None, /) -> None:
+        number = int(code) if code is not None and code.isdecimal() else status_of(kind, code)
+        status = kind or (None if str(number) == code else code)
+        self.write(error={"code": number, "message": message, **({"status": status} if status else {})})
 
     def _say(self, part: Json, finish_reason: str | None = None, **more: Any) -> None:
         ended = {} if finish_reason is None else {"finishReason": finish_reason}
@@ -89,7 +91,6 @@ def _usage(counts: Counts) -> Json:
 
 
 _REASONS = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "pause": "CONTINUATION"}
-_CODES = {"INVALID_ARGUMENT": 400, "RESOURCE_EXHAUSTED": 429, "UNAVAILABLE": 503}
 
 
 def writer(on_error: Masked) -> ProviderEncoder:

@@ -4,6 +4,7 @@ Reading: `decoder` (an event), `interaction` (the message), `steps` and `step`, 
 `reading` has the fields of a chunk. Writing: `request`. Both sides share `tables`.
 """
 
+from rxdelta.formats.endpoint import endpoint_of
 from rxdelta.formats.format import Format, later
 from rxdelta.formats.gemini_interactions.decoder import GeminiInteractionsDecoder, recognises
 from rxdelta.formats.gemini_interactions.request import request, tools
@@ -19,6 +20,7 @@ FORMAT = Format(
     tools=tools,
     vendors={GOOGLE},
     writer=later("gemini_interactions"),
+    endpoint=endpoint_of("gemini_interactions"),
     carries={
         "text",
         "reasoning",

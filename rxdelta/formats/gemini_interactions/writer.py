@@ -53,8 +53,9 @@ class _Writer(ProviderWriter):
         interaction = self._interaction(_STATUSES.get(reason, "completed"), **more)
         self.write(event_type="interaction.completed", interaction=interaction)
 
-    def fail(self, message: str, kind: str | None, /) -> None:
-        self.write(event_type="error", error={"code": kind or "internal", "message": message})
+    def fail(self, message: str, kind: str | None, code: str | None, /) -> None:
+        said = {"code": code or kind} if code or kind else {}
+        self.write(event_type="error", error={**said, "message": message})
 
     def _interaction(self, status: str, **more: Any) -> Json:
         head = {"model": self.model} if self.model else {}

@@ -6,6 +6,7 @@ piece continues), `tool_reports` (the ends of calls), `fields` and `tables`.
 Writing: `encoder` on `frames`, `block_frames` and `tool_runs`; `request`. Both sides share `marks` and `protocol_content`.
 """
 
+from rxdelta.formats.endpoint import endpoint_of
 from rxdelta.formats.format import Format, later
 from rxdelta.formats.langchain.addresses import Addresses
 from rxdelta.formats.langchain.decoder import LangChainDecoder, recognises
@@ -24,6 +25,7 @@ FORMAT = Format(
     request=request,
     tools=functions,
     writer=later("langchain"),
+    endpoint=endpoint_of("langchain"),
     carries={
         "text",
         "reasoning",

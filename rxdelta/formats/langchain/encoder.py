@@ -119,10 +119,14 @@ class LangChainEncoder:
         if self._over:
             return ()
         self._over = True
-        message = shown_error(self._on_error, error)
+        message, words = shown_error(self._on_error, error), self._words_of(error)
         frames = [frame for run in self._runs for frame in run.close()]
         open_runs = [run for run in self._runs if run.is_open] or [self._runs.first]
-        return frames + [frame for run in open_runs for frame in run.fail(message)]
+        return frames + [frame for run in open_runs for frame in run.fail(message, words)]
+
+    def _words_of(self, _: Exception, /) -> Mapping[str, str]:
+        """The error's type and code for the client, which the public encoder hides as it hides the text."""
+        return {}
 
     def close(self) -> Sequence[LangChainFrame]:
         """The stream completed. If a message of a run hadn't, it was cut off, and ends as by `fail`."""

@@ -77,11 +77,11 @@ class RunFrames:
         yield from self.blocks.close()
         yield from self._tools.close()
 
-    def fail(self, message: str) -> Frames:
+    def fail(self, message: str, words: Mapping[str, str]) -> Frames:
         """End the message with an error. Only a message can end with one, so an empty one begins if none is open."""
         if not self._open:
             yield from self._begin(MessageStart(), synthetic=True)
-        yield self._frames.message("error", message=message)
+        yield self._frames.message("error", message=message, **words)
 
     @property
     def is_open(self) -> bool:

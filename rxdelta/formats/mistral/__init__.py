@@ -1,5 +1,6 @@
 """Mistral's dialect of openai-chat."""
 
+from rxdelta.formats.endpoint import endpoint_of
 from rxdelta.formats.format import Format, later
 from rxdelta.formats.mistral.decoder import MistralDecoder, recognises
 from rxdelta.formats.mistral.request import request
@@ -16,6 +17,7 @@ FORMAT = Format(
     tools=functions,
     vendors={MISTRAL},
     writer=later("mistral"),
+    endpoint=endpoint_of("mistral"),
     carries={"text", "reasoning", "tool_call", "image", "image_url", "invalid_tool_call"},
     loses={
         "id",

@@ -43,8 +43,8 @@ class _Writer(ProviderWriter):
         more = {} if usage is None else {"usage": usage}
         self._say({"content": ""}, "tool_calls" if reason == "tool_use" else reason, **more)
 
-    def fail(self, message: str, kind: str | None, /) -> None:
-        self.write(object="error", message=message, type=kind or "server_error", param=None, code=None)
+    def fail(self, message: str, kind: str | None, code: str | None, /) -> None:
+        self.write(object="error", message=message, type=kind, param=None, code=code)
 
     def _think(self, thinking: list[Any], **more: Any) -> None:
         self._say({"content": [{"type": THINKING, "thinking": thinking, **more}]})

@@ -1,5 +1,6 @@
 """Ollama's chat API."""
 
+from rxdelta.formats.endpoint import endpoint_of
 from rxdelta.formats.format import Format, later
 from rxdelta.formats.ollama.decoder import OllamaDecoder, recognises
 from rxdelta.formats.ollama.request import request
@@ -14,6 +15,7 @@ FORMAT = Format(
     request=request,
     tools=functions,
     writer=later("ollama"),
+    endpoint=endpoint_of("ollama"),
     carries={"text", "reasoning", "tool_call", "image"},
     loses={
         "id",

@@ -55,7 +55,7 @@ class Lines(Writer):
         found = {theirs: counts[ours] for theirs, ours in _COUNTS.items() if ours in counts}
         self.emit({}, done=True, done_reason=WORDS[reason], **found)
 
-    def fail(self, message: str, _: str | None, /) -> None:
+    def fail(self, message: str, _kind: str | None, _code: str | None, /) -> None:
         self.out.append({"error": message})
 
     @cached_property

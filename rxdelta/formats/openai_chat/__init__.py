@@ -5,6 +5,7 @@ Reading: `decoder` (a chunk), `choice` (a choice and its delta), which passes th
 chunks (`choice_chunks` a choice's, `block_chunks` a block's), `completion` joins these to one body, `writer` writes as a provider. All share `tables`.
 """
 
+from rxdelta.formats.endpoint import endpoint_of
 from rxdelta.formats.format import Format, later
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder, recognises
 from rxdelta.formats.openai_chat.request import request
@@ -19,6 +20,7 @@ FORMAT = Format(
     request=request,
     tools=functions,
     writer=later("openai_chat"),
+    endpoint=endpoint_of("openai_chat"),
     carries={
         "text",
         "reasoning",

@@ -36,9 +36,10 @@ class Chunks(Writer):
             }
         )
 
-    def fail(self, message: str, kind: str | None, /) -> None:
+    def fail(self, message: str, kind: str | None, code: str | None, /) -> None:
         error: ErrorText = {"message": message, "type": kind if kind == "interrupted" else "server_error"}
-        self.out += [{"error": error}, DONE]
+        own = {"message": message, "type": kind, "param": None, "code": code}
+        self.out += [{"error": own if self.is_provider else error}, DONE]
 
 
 class ChoiceChunks(Choice):

@@ -342,11 +342,10 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
         False
     """
     choices, kind = chunk.get("choices"), chunk.get("object")
-    if kind in (
-        "chat.completion.chunk",
-        *_LAST_OBJECTS,
-    ):  # Azure's filtered body has no message in its choice
-        return True
+    if kind == "chat.completion.chunk" or kind in _LAST_OBJECTS:
+        return True  # Azure's filtered body has no message in its choice
+    if kind == "error":  # of vLLM and of Mistral
+        return isinstance(chunk.get("message"), str)
     if isinstance(choices, (list, tuple)) and choices:
         first: Any = choices[0]
         return isinstance(first, Mapping) and any(

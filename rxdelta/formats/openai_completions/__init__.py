@@ -1,5 +1,6 @@
 """OpenAI's legacy Completions."""
 
+from rxdelta.formats.endpoint import endpoint_of
 from rxdelta.formats.format import Format, later
 from rxdelta.formats.openai_completions.decoder import OpenAICompletionsDecoder, recognises
 
@@ -15,6 +16,7 @@ FORMAT = Format(
         "its prompt is one text without turns"
     ),
     writer=later("openai_completions"),
+    endpoint=endpoint_of("openai_completions"),
     carries={"text"},
     loses={
         "finish_reason",

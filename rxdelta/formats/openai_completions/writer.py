@@ -26,8 +26,8 @@ class _Writer(ProviderWriter):
                 [], usage={"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
             )
 
-    def fail(self, message: str, kind: str | None, /) -> None:
-        self.write(error={"message": message, "type": kind or "server_error", "param": None, "code": None})
+    def fail(self, message: str, kind: str | None, code: str | None, /) -> None:
+        self.write(error={"message": message, "type": kind, "param": None, "code": code})
 
     def _say(self, text: str, finish_reason: str | None = None) -> None:
         self._write([{"index": 0, "text": text, "finish_reason": finish_reason, "logprobs": None}])

@@ -7,6 +7,7 @@ endpoint: `messages` reads its requests, `encoder` writes its events (`response_
 `whole_response` joins these to one body, `writer` writes as a provider. All share `calls` (the types of calls) and `notes`.
 """
 
+from rxdelta.formats.endpoint import endpoint_of
 from rxdelta.formats.format import Format, later
 from rxdelta.formats.openai_responses.addresses import address
 from rxdelta.formats.openai_responses.decoder import OpenAIResponsesDecoder, recognises
@@ -22,6 +23,7 @@ FORMAT = Format(
     request=request,
     tools=tools,
     writer=later("openai_responses"),
+    endpoint=endpoint_of("openai_responses"),
     carries={"text", "reasoning", "refusal", "tool_call", "image", "citation", "invalid_tool_call"},
     owns=later("openai_responses", "owns"),
     loses={

@@ -49,14 +49,14 @@ class ResponseFrames(Writer):
             response=self._response(status, incomplete_details=details, usage=_usage(counts)),
         )
 
-    def fail(self, message: str, kind: str | None, /) -> None:
+    def fail(self, message: str, kind: str | None, code: str | None, /) -> None:
         """Write both of the API's ways to say it: of these, some clients read `error`, and others `response.failed`."""
-        code = kind if kind in _ERRORS else "server_error"
+        known = kind if kind in _ERRORS else "server_error"
         if not self._has_begun:
             self.start({})
-        self.emit("error", code=code, message=message, param=None)
+        self.emit("error", code=(code or kind) if self.is_provider else known, message=message, param=None)
         self.emit(
-            "response.failed", response=self._response("failed", error={"code": code, "message": message})
+            "response.failed", response=self._response("failed", error={"code": known, "message": message})
         )
 
     def own_id(self, found: object, prefix: str, place: int) -> str:

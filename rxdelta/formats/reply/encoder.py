@@ -99,8 +99,11 @@ class ReplyEncoder(Generic[F]):
             return ()
         for choice in self._choices.values():
             choice.break_off()
-        kind = getattr(error, "type", None)
-        return self._failed(shown_error(self._on_error, error), kind if isinstance(kind, str) else None)
+        kind, code = (
+            word if isinstance(word, str) else None
+            for word in (getattr(error, name, None) for name in ("type", "code"))
+        )
+        return self._failed(shown_error(self._on_error, error), kind, code)
 
     def close(self) -> Sequence[F]:
         """The stream completed: send why the reply ended, and the usage. If it hadn't ended, it was cut off."""
@@ -122,8 +125,8 @@ class ReplyEncoder(Generic[F]):
     def _ended(self, choices: Iterable[Choice]) -> None:
         """All choices have ended: write what follows them."""
 
-    def _failed(self, message: str, kind: str | None) -> Sequence[F]:
-        self._writer.fail(message, kind)
+    def _failed(self, message: str, kind: str | None, code: str | None = None) -> Sequence[F]:
+        self._writer.fail(message, kind, code)
         return self._last()
 
     def _last(self) -> Sequence[F]:

@@ -63,10 +63,11 @@ class Writer:
     def end(self, reason: str, counts: Counts, /) -> None:
         """The reply has ended for this reason, one of `rd.types.FinishReason`. The counts are those of all messages."""
 
-    def fail(self, message: str, kind: str | None, /) -> None:
-        """The stream has failed, before the start or after it: the error's text for the client, and its type.
+    def fail(self, message: str, kind: str | None, code: str | None, /) -> None:
+        """The stream has failed, before the start or after it: the error's text for the client, its type and its code.
 
-        The type is the provider's word, `interrupted`, or unknown.
+        The type is the provider's word, `interrupted`, or unknown; the code is the provider's, or unknown. A provider's
+        stream has both words. A client gets no word that it doesn't know.
         """
 
     # The calls.

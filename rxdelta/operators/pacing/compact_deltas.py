@@ -30,7 +30,7 @@ def compact_deltas(
     ::
 
         in   -abc----d|
-        out  -a---X---(d|)   compact_deltas(4), where X is bc
+        out  -a---X---[d|]   compact_deltas(4), where X is bc
 
     The first delta is emitted at once and opens a window. Deltas within the window are held until it closes, which
     opens the next one. Two held deltas become one if they have the same kind, block and choice and are neighbours.

@@ -39,8 +39,8 @@ def smooth(
 
     ::
 
-        in   -(abcd)-------|
-        out  -a-b-c--------(d|)   smooth("char", rate=0.5, max_lag=20)
+        in   -[abcd]------------|
+        out  -a-b-c--------[d|]   smooth("char", rate=0.5, max_lag=20)
 
     While there is enough text, `rate` pieces are emitted per second, the first at once. If that is too slow for
     `max_lag`, each delta gets more pieces: a burst is spread evenly over the remaining time. A piece waits until its

@@ -30,7 +30,7 @@ def throttle_latest(
     ::
 
         source  -ab-c------d--e|
-        output  -a---c-----d---(e|)   throttle_latest(4)
+        output  -a---c-----d---[e|]   throttle_latest(4)
 
     For values that a newer one replaces, such as snapshots. The newest value of each *thing* is kept: two merged replies,
     the blocks of `per_block` and parallel calls each keep their last state (see `key`). A value waits for

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rxdelta.core import Seconds
 
-__all__ = ["check_wait", "exponential_backoff", "is_transient"]
+__all__ = ["check_wait", "exponential_backoff", "header_of", "is_transient", "status_of"]
 
 _DEPTH = 9  # the error, and causes of causes
 
@@ -82,7 +82,8 @@ def is_transient(error: BaseException) -> bool:
     page decides (`ProviderError.transient`). An error without type and code is known if its sentence is the phrase of
     a status, such as "Service Unavailable".
 
-    An exception of any client is judged by its attributes and its class; without an answer, its cause is judged.
+    An exception of any client is judged by its attributes and its class; without an answer, its cause is judged. An
+    exception of your own says it by an attribute `transient`, which is a bool.
 
     Example:
         >>> import rxdelta as rd
@@ -108,9 +109,10 @@ def _verdict(error: BaseException) -> bool | None:
         return True
     if isinstance(error, RxDeltaError) and not isinstance(error, (ProviderError, StreamInterrupted)):
         return False
-    if isinstance(error, ProviderError) and error.transient is not None:
-        return error.transient
-    header = _header(error, "x-should-retry")
+    said = _get(error, "transient")
+    if isinstance(said, bool):
+        return said
+    header = header_of(error, "x-should-retry")
     if header in ("true", "false"):
         return header == "true"
     names = {_normalized(word) for name in _error_names(error) for word in (name, name.partition(".")[0])}
@@ -118,7 +120,7 @@ def _verdict(error: BaseException) -> bool | None:
         return False
     if names & _TRANSIENT:
         return True
-    status = _status(error)
+    status = status_of(error)
     if status is not None and status >= 400:
         return status in (408, 409, 425, 429) or (status >= 500 and status not in (501, 505))
     if isinstance(error, (ConnectionError, TimeoutError)):
@@ -151,7 +153,8 @@ def _sentence(error: BaseException) -> str:
     return error.message if isinstance(error, ProviderError) else ""
 
 
-def _status(error: BaseException) -> int | None:
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status of an error, or of its response."""
     response = _get(error, "response")
     found = [
         _get(error, "status_code"),
@@ -168,7 +171,8 @@ def _status(error: BaseException) -> int | None:
     return None
 
 
-def _header(error: BaseException, name: str) -> str | None:
+def header_of(error: BaseException, name: str) -> str | None:
+    """A header of an error's response, or of the error itself."""
     for source in (_get(error, "response"), error):
         headers = _get(source, "headers")
         if isinstance(headers, Mapping):
@@ -238,7 +242,7 @@ def _retry_after(error: BaseException) -> float:
         if known is None:
             break
         for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-            value = _header(known, name)
+            value = header_of(known, name)
             if value is not None:
                 return max(0.0, _seconds(value, known) * unit)
         known = known.__cause__
@@ -254,7 +258,7 @@ def _seconds(value: str, error: BaseException) -> float:
         pass
     try:
         return (
-            parsedate_to_datetime(value) - parsedate_to_datetime(_header(error, "date") or "")
+            parsedate_to_datetime(value) - parsedate_to_datetime(header_of(error, "date") or "")
         ).total_seconds()
     except (TypeError, ValueError):
         return 0.0

@@ -21,7 +21,7 @@ def fallback(*sources: Source) -> Observable[Event]:
 
         first   -s--#
         second      -s--a-b-|
-        output  --------(sa)-b-|   fallback(first, second), where s is a start without content
+        output  --------[sa]-b-|   fallback(first, second), where s is a start without content
 
     The subscription asks the first source. Its events are held until the first content: text, reasoning, a call, media,
     the result of a tool, or a `ToolUpdate`. Starts, usage, pings, `ProviderEvent` and `Custom` are no content, and neither are

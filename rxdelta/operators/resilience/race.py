@@ -27,7 +27,7 @@ def race(
 
         first   -s-------a-b-|
         second      -s-c-d-|
-        output  -------(sc)-d-|   race(first, second, after=4), where s is a start without content
+        output  -------[sc]-d-|   race(first, second, after=4), where s is a start without content
 
     What is content, what loses and how the stream ends is as in `fallback`; only the asking differs. Without `after` the
     subscription asks all sources at once, in their order. With it, the next source is asked when these seconds have

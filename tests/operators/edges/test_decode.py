@@ -12,17 +12,17 @@ from reactivex import Observable, abc
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest, TestScheduler
-from support.marbles import BOOM, marbles, run
+from reactivex.testing import TestScheduler
+from support.lines import DAY, through
 from support.replies import OPENAI, REPLIES
 
 import rxdelta as rd
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+from rxdelta.testing import marbles
 
-on_next, on_error, on_completed = ReactiveTest.on_next, ReactiveTest.on_error, ReactiveTest.on_completed
-subscribed = ReactiveTest.subscribe
+BOOM = ValueError("boom")
 
 
 def text(piece: str) -> rd.events.TextDelta:
@@ -52,13 +52,12 @@ class Obedient:
         ]
 
 
-def shown(messages: list[Any]) -> list[Any]:
+def shown(records: list[marbles.Record]) -> list[Any]:
     """(tick, text) of each event; an error's type, and `|`."""
+    ends: dict[str, Any] = {"error": type, "completed": lambda _: "|"}
     return [
-        (message.time - 200, getattr(message.value.value, "text", message.value.value))
-        if message.value.kind == "N"
-        else (message.time - 200, "|" if message.value.kind == "C" else type(message.value.exception))
-        for message in messages
+        (time, ends[kind](value) if kind in ends else getattr(value, "text", value))
+        for time, kind, value in records
     ]
 
 
@@ -98,24 +97,23 @@ def shown(messages: list[Any]) -> list[Any]:
     ],
 )
 def test_each_chunks_events_come_at_once(chunks: list[str], rest: str, end: str, expected: list[Any]) -> None:
-    source = [on_next(tick, chunk) for tick, chunk in enumerate(chunks, 1)]
-    source += marbles(end, start=len(chunks) + 1)
-    messages, subscriptions = run(source, rd.decode(Obedient, rest=rest))
-    assert shown(messages) == expected
+    line = f"-{''.join(f'<{chunk!r}>' for chunk in chunks)}{end}"
+    records, reads = through(line, rd.decode(Obedient, rest=rest), error=BOOM)
+    assert shown(records) == expected
     ended = bool(expected) and not (isinstance(expected[-1][1], str) and expected[-1][1] != "|")
-    assert subscriptions == [subscribed(200, 200 + expected[-1][0] if ended else 10_000)]
+    assert reads == [(0, expected[-1][0] if ended else DAY)]
 
 
 def test_disposal_disposes_the_source() -> None:
-    messages, subscriptions = run(marbles("-a-b", start=0), rd.decode(Obedient), disposed=202)
-    assert shown(messages) == [(1, "a")]
-    assert subscriptions == [subscribed(200, 202)]
+    records, reads = through("-a-b", rd.decode(Obedient), until=2)
+    assert shown(records) == [(1, "a")]
+    assert reads == [(0, 2)]
 
 
 def test_the_subscribers_scheduler_goes_upstream() -> None:
     scheduler = TestScheduler()
-    results = scheduler.start(lambda: rx.timer(5).pipe(ops.map(lambda _: "a"), rd.decode(Obedient)))
-    assert shown(results.messages) == [(5, "a"), (5, "|")]
+    decoded = rx.timer(5).pipe(ops.map(lambda _: "a"), rd.decode(Obedient))
+    assert shown(marbles.records(decoded, scheduler)) == [(5, "a"), (5, "|")]
 
 
 def test_two_subscriptions_have_a_decoder_each() -> None:
@@ -208,8 +206,7 @@ def test_a_synchronous_source_that_goes_on_after_an_error_is_not_heard() -> None
 
 
 def test_a_provider_error_says_what_the_event_said() -> None:
-    messages, _ = run([on_next(1, "!")], rd.decode(Obedient))
-    error = messages[0].value.exception
+    ((_, _, error),), _ = through("!", rd.decode(Obedient))
     assert (error.message, error.type, error.code) == ("overloaded", "overloaded_error", "529")
 
 

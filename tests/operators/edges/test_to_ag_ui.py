@@ -7,9 +7,11 @@ from typing import Any
 import reactivex as rx
 from reactivex.subject import Subject
 from support.bounded import bounded
-from support.marbles import BOOM, marbles, run
+from support.lines import through
 
 import rxdelta as rd
+
+BOOM = ValueError("boom")
 
 ev = rd.events
 EVENTS = {
@@ -24,20 +26,17 @@ EVENTS = {
     "u": ev.ToolUpdate("c1", "completed", result=rd.ToolResult("c1", "ok")),
     "p": ev.ProviderEvent("x", "ping"),
 }
-ENDS = [(2, "RUN_STARTED"), (2, "RUN_ERROR"), (2, "C")]
+ENDS = [(2, "RUN_STARTED"), (2, "RUN_ERROR"), (2, "completed")]
 
 
 def operator(**options: Any) -> Any:
     return bounded(rd.to_ag_ui, thread_id="t1", run_id="r1", **{"on_error": lambda error: "no", **options})
 
 
-def told(diagram: str, **more: Any) -> list[tuple[float, str]]:
+def told(line: str) -> list[tuple[float, str]]:
     """(tick, what) for a source of these events."""
-    messages, _ = run(marbles(diagram, EVENTS, start=0), operator(), **more)
-    return [
-        (one.time - 200, one.value.value.type.value if one.value.kind == "N" else one.value.kind)
-        for one in messages
-    ]
+    records, _ = through(line, operator(), values=EVENTS)
+    return [(time, frame.type.value if kind == "next" else kind) for time, kind, frame in records]
 
 
 def test_each_frame_comes_with_its_event_and_the_end_with_the_sources() -> None:
@@ -53,7 +52,7 @@ def test_each_frame_comes_with_its_event_and_the_end_with_the_sources() -> None:
         (10, "STEP_FINISHED"),
         (12, "TOOL_CALL_RESULT"),
         (14, "RUN_FINISHED"),
-        (14, "C"),
+        (14, "completed"),
     ]
 
 
@@ -67,7 +66,7 @@ def test_an_event_that_nobody_is_told_of_gives_no_frame() -> None:
         (0, "STEP_STARTED"),
         (3, "STEP_FINISHED"),
         (5, "RUN_FINISHED"),
-        (5, "C"),
+        (5, "completed"),
     ]
 
 
@@ -85,7 +84,7 @@ def test_an_error_becomes_a_frame_and_the_output_completes() -> None:
         (4, "TEXT_MESSAGE_END"),
         (4, "STEP_FINISHED"),
         (4, "RUN_ERROR"),
-        (4, "C"),
+        (4, "completed"),
     ]
 
 
@@ -94,19 +93,19 @@ def test_a_stopped_message_is_a_run_that_is_cancelled() -> None:
         (4, "TEXT_MESSAGE_END"),
         (4, "STEP_FINISHED"),
         (5, "RUN_FINISHED"),
-        (5, "C"),
+        (5, "completed"),
     ]
 
 
 def test_disposing_disposes_the_source_and_nothing_more_comes() -> None:
-    messages, subscriptions = run(marbles("sb-x-f-e|", EVENTS, start=0), operator(), disposed=204)
-    assert [one.value.value.type.value for one in messages] == [
+    records, reads = through("sb-x-f-e|", operator(), values=EVENTS, until=4)
+    assert [frame.type.value for _, _, frame in records] == [
         "RUN_STARTED",
         "STEP_STARTED",
         "TEXT_MESSAGE_START",
         "TEXT_MESSAGE_CONTENT",
     ]
-    assert [(one.subscribe, one.unsubscribe) for one in subscriptions] == [(200, 204)]
+    assert reads == [(0, 4)]
 
 
 def test_a_source_that_calls_at_once_is_told_of_at_once() -> None:
@@ -154,7 +153,7 @@ def test_a_limit_that_is_passed_ends_the_run() -> None:
     events = rx.from_iterable([EVENTS[key] for key in "sbxce"])
     kinds: list[str] = []
     events.pipe(operator(limits=rd.Limits(blocks=1))).subscribe(
-        lambda frame: kinds.append(frame.type.value), on_completed=lambda: kinds.append("C")
+        lambda frame: kinds.append(frame.type.value), on_completed=lambda: kinds.append("completed")
     )
     assert kinds == [
         "RUN_STARTED",
@@ -164,7 +163,7 @@ def test_a_limit_that_is_passed_ends_the_run() -> None:
         "TEXT_MESSAGE_END",
         "STEP_FINISHED",
         "RUN_ERROR",
-        "C",
+        "completed",
     ]
 
 

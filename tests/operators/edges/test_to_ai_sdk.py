@@ -10,9 +10,11 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import BehaviorSubject, Subject
 from support.ai_sdk import frames_of, read
-from support.marbles import BOOM, marbles, run
+from support.lines import through
 
 import rxdelta as rd
+
+BOOM = ValueError("boom")
 
 ev = rd.events
 EVENTS = {
@@ -32,13 +34,10 @@ def name(frame: Any) -> str:
     return "DONE" if frame is rd.wire.DONE else str(frame["type"])
 
 
-def told(diagram: str, **more: Any) -> list[tuple[float, str]]:
+def told(line: str) -> list[tuple[float, str]]:
     """(tick, what) for a source of these events."""
-    messages, _ = run(marbles(diagram, EVENTS, start=0), rd.to_ai_sdk(on_error=lambda error: "no"), **more)
-    return [
-        (one.time - 200, name(one.value.value) if one.value.kind == "N" else one.value.kind)
-        for one in messages
-    ]
+    records, _ = through(line, rd.to_ai_sdk(on_error=lambda error: "no"), values=EVENTS)
+    return [(time, name(value) if kind == "next" else kind) for time, kind, value in records]
 
 
 def test_each_frame_comes_with_its_event_and_the_end_with_the_sources() -> None:
@@ -51,16 +50,16 @@ def test_each_frame_comes_with_its_event_and_the_end_with_the_sources() -> None:
         (7, "finish-step"),
         (11, "finish"),
         (11, "DONE"),
-        (11, "C"),
+        (11, "completed"),
     ]
 
 
 def test_an_event_that_nobody_is_told_of_gives_no_frame() -> None:
-    assert told("s-p-e|")[2:] == [(4, "finish-step"), (5, "finish"), (5, "DONE"), (5, "C")]
+    assert told("s-p-e|")[2:] == [(4, "finish-step"), (5, "finish"), (5, "DONE"), (5, "completed")]
 
 
 def test_an_empty_source_was_cut_off() -> None:
-    assert told("--|") == [(0, "start"), (2, "message-metadata"), (2, "error"), (2, "DONE"), (2, "C")]
+    assert told("--|") == [(0, "start"), (2, "message-metadata"), (2, "error"), (2, "DONE"), (2, "completed")]
 
 
 def test_a_reader_of_a_silent_source_sees_that_it_has_begun() -> None:
@@ -116,22 +115,21 @@ def test_an_error_becomes_a_frame_and_the_output_completes() -> None:
         "message-metadata",
         "error",
         "DONE",
-        "C",
+        "completed",
     ]
 
 
 def test_a_message_without_its_finish_was_cut_off() -> None:
-    assert [what for _, what in told("sbxf|")][-3:] == ["error", "DONE", "C"]
+    assert [what for _, what in told("sbxf|")][-3:] == ["error", "DONE", "completed"]
 
 
 def test_a_stop_is_an_abort() -> None:
-    assert [what for _, what in told("sbxi|")][-3:] == ["abort", "DONE", "C"]
+    assert [what for _, what in told("sbxi|")][-3:] == ["abort", "DONE", "completed"]
 
 
 def test_disposal_stops_the_source() -> None:
-    messages, subscriptions = run(marbles("sb-x-f-e|", EVENTS, start=0), rd.to_ai_sdk(), disposed=202)
-    assert len(messages) == 3
-    assert [(one.subscribe, one.unsubscribe) for one in subscriptions] == [(200, 202)]
+    records, reads = through("sb-x-f-e|", rd.to_ai_sdk(), values=EVENTS, until=2)
+    assert (len(records), reads) == (3, [(0, 2)])
 
 
 def test_two_subscriptions_share_nothing() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import reactivex as rx
 from reactivex.subject import Subject
-from support.marbles import marbles, run
+from support.lines import through
 
 import rxdelta as rd
 from rxdelta import events as ev
@@ -27,13 +27,10 @@ def name(frame: Any) -> str:
     return str(frame["params"]["data"]["event"])
 
 
-def told(diagram: str, **more: Any) -> list[tuple[float, str]]:
+def told(line: str) -> list[tuple[float, str]]:
     """(tick, what) for a source of events."""
-    messages, _ = run(marbles(diagram, EVENTS, start=0), rd.to_langchain_events(), **more)
-    return [
-        (one.time - 200, name(one.value.value) if one.value.kind == "N" else one.value.kind)
-        for one in messages
-    ]
+    records, _ = through(line, rd.to_langchain_events(), values=EVENTS)
+    return [(time, name(frame) if kind == "next" else kind) for time, kind, frame in records]
 
 
 def test_each_frame_comes_with_its_event_and_the_output_completes_with_the_source() -> None:
@@ -43,12 +40,12 @@ def test_each_frame_comes_with_its_event_and_the_output_completes_with_the_sourc
         (4, "content-block-delta"),
         (6, "content-block-finish"),
         (8, "message-finish"),
-        (10, "C"),
+        (10, "completed"),
     ]
 
 
 def test_an_empty_source_was_cut_off() -> None:
-    assert told("--|") == [(2, "message-start"), (2, "error"), (2, "C")]
+    assert told("--|") == [(2, "message-start"), (2, "error"), (2, "completed")]
 
 
 def test_a_source_that_never_speaks_is_waited_for() -> None:
@@ -61,14 +58,13 @@ def test_an_error_becomes_frames_and_the_output_completes() -> None:
         (1, "content-block-start"),
         (3, "content-block-finish"),
         (3, "error"),
-        (3, "C"),
+        (3, "completed"),
     ]
 
 
 def test_disposal_stops_the_source_and_nothing_follows() -> None:
-    messages, subscriptions = run(marbles("sb--t", EVENTS, start=0), rd.to_langchain_events(), disposed=202)
-    assert len(messages) == 2
-    assert subscriptions[0].unsubscribe == 202
+    records, reads = through("sb--t", rd.to_langchain_events(), values=EVENTS, until=2)
+    assert (len(records), reads) == (2, [(0, 2)])
 
 
 def test_a_synchronous_source_is_delivered_at_once() -> None:

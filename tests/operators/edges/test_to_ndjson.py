@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import pytest
 import reactivex as rx
-from support.marbles import BOOM, marbles, run
+from support.lines import through
 
 import rxdelta as rd
+from rxdelta.testing import marbles
 
 A = {"done": False}
 LINE, SPACE = b'{"done":false}\n', b" "
 
 
-def told(diagram: str, keep_alive: float | None = None) -> list[tuple[float, Any]]:
-    """(tick, what) for a source of `A`s."""
-    messages, _ = run(marbles(diagram, {"a": A}, start=0), rd.to_ndjson(keep_alive))
-    return [(one.time - 200, getattr(one.value, "value", one.value.kind)) for one in messages]
+check = partial(marbles.check, values={"a": A, "L": LINE, "s": SPACE}, frame=1)
 
 
 def test_each_frame_is_written_as_it_comes() -> None:
-    assert told("a--a|") == [(0, LINE), (3, LINE), (4, "C")]
+    check("a--a|", rd.to_ndjson(), gives="L--L|")
 
 
 def test_silence_is_broken_by_a_space_which_a_json_parser_skips() -> None:
-    assert told("-----------a|", 4) == [(4, SPACE), (8, SPACE), (11, LINE), (12, "C")]
+    check("-----------a|", rd.to_ndjson(4), gives="----s---s--L|")
 
 
 def test_an_error_is_passed_on() -> None:
-    messages, _ = run(marbles("a#", {"a": A}, start=0), rd.to_ndjson())
-    assert messages[-1].value.exception is BOOM
+    boom = ValueError("boom")
+    records, _ = through("a#", rd.to_ndjson(), values={"a": A}, error=boom)
+    assert records[-1][2] is boom
 
 
 def test_done_is_no_line() -> None:

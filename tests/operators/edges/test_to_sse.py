@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 import reactivex as rx
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
-from support.marbles import BOOM, marbles, run
+from support.lines import through
 
 import rxdelta as rd
+from rxdelta.testing import marbles
 
 A = {"type": "a"}
 DATA, PING = b'data: {"type":"a"}\n\n', rd.wire.KEEP_ALIVE
 
 
-def told(diagram: str, keep_alive: float | None = None, **more: Any) -> list[tuple[float, Any]]:
-    """(tick, what) for a source of `A`s."""
-    messages, _ = run(marbles(diagram, {"a": A}, start=0), rd.to_sse(keep_alive), **more)
-    return [(one.time - 200, getattr(one.value, "value", one.value.kind)) for one in messages]
+check = partial(marbles.check, values={"a": A, "D": DATA, "p": PING}, frame=1)
 
 
 def test_each_frame_is_written_as_it_comes() -> None:
-    assert told("a--a|") == [(0, DATA), (3, DATA), (4, "C")]
+    check("a--a|", rd.to_sse(), gives="D--D|")
 
 
 def test_done_is_written_as_the_ai_sdk_wants_it() -> None:
@@ -31,33 +30,34 @@ def test_done_is_written_as_the_ai_sdk_wants_it() -> None:
 
 
 def test_silence_is_broken_by_a_comment() -> None:
-    assert told("-----------a|", 4) == [(4, PING), (8, PING), (11, DATA), (12, "C")]
+    check("-----------a|", rd.to_sse(4), gives="----p---p--D|")
 
 
 def test_at_most_twice_the_time_passes_in_silence() -> None:
-    assert told("-a-----------|", 4) == [(1, DATA), (8, PING), (12, PING), (13, "C")]
+    check("-a-----------|", rd.to_sse(4), gives="-D------p---p|")
 
 
 def test_a_stream_that_is_never_silent_has_no_comment() -> None:
-    assert PING not in [what for _, what in told("-a-a-a-a-a-a|", 4)]
+    check("-a-a-a-a-a-a|", rd.to_sse(4), gives="-D-D-D-D-D-D|")
 
 
 def test_nothing_follows_the_end_and_the_timer_goes_with_it() -> None:
-    assert told("-a|", 4)[-1] == (2, "C")
-    assert told("#", 4) == [(0, "E")]
+    check("-a|", rd.to_sse(4), gives="-D|", until=20)
+    check("#", rd.to_sse(4), gives="#", until=20)
 
 
 def test_an_error_is_passed_on() -> None:
-    messages, _ = run(marbles("a#", {"a": A}, start=0), rd.to_sse())
-    assert messages[-1].value.exception is BOOM
+    boom = ValueError("boom")
+    records, _ = through("a#", rd.to_sse(), values={"a": A}, error=boom)
+    assert records[-1][2] is boom
 
 
 def test_an_empty_source_is_an_empty_response() -> None:
-    assert told("|") == [(0, "C")]
+    check("|", rd.to_sse(), gives="|")
 
 
 def test_a_silent_source_is_kept_alive_until_its_reader_leaves() -> None:
-    assert told("-", 4, disposed=209) == [(4, PING), (8, PING)]
+    check("-", rd.to_sse(4), gives="----p---p", until=9)
 
 
 def test_what_is_no_frame_ends_it_and_leaves_the_source() -> None:

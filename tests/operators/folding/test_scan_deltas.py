@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 from reactivex import Observable, abc
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
+from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest, TestScheduler
 from support.bounded import bounded
-from support.marbles import BOOM, marbles, run
+from support.lines import DAY, through, whole
 from support.replies import REPLIES
 
 import rxdelta as rd
 from rxdelta import events as ev
+from rxdelta.testing import marbles
 
-subscribed = ReactiveTest.subscribe
+BOOM = ValueError("boom")
 
 MARKS: dict[str, Any] = {
     "M": ev.MessageStart(id="m1"),
@@ -45,13 +46,11 @@ MARKS: dict[str, Any] = {
 
 
 def scan(source: str, *arguments: Any, **options: Any) -> tuple[str, list[Any], list[Any]]:
-    """The snapshots' texts as a diagram, the ends, and the subscriptions."""
-    messages, subscriptions = run(
-        marbles(source, MARKS, start=0), bounded(rd.scan_deltas, *arguments, **options)
-    )
-    shown = [(int(m.time - 200), m.value.value.text) for m in messages if m.value.kind == "N"]
-    ends = [m.value.exception if m.value.kind == "E" else "|" for m in messages if m.value.kind != "N"]
-    return " ".join(f"{tick}:{text}" for tick, text in shown), ends, subscriptions
+    """The snapshots' texts with their times, the ends, and when the source was read."""
+    operator = bounded(rd.scan_deltas, *arguments, **options)
+    records, reads = through(source, operator, values=MARKS, error=BOOM)
+    shown = " ".join(f"{time:g}:{snapshot.text}" for time, kind, snapshot in records if kind == "next")
+    return shown, [error or "|" for _, kind, error in records if kind != "next"], reads
 
 
 @pytest.mark.parametrize(
@@ -66,18 +65,16 @@ def scan(source: str, *arguments: Any, **options: Any) -> tuple[str, list[Any], 
         pytest.param("|", "", id="nothing but the end"),
         pytest.param("SaRSb|", "0: 1:a 2: 3: 4:b", id="another attempt begins anew"),
         pytest.param("MSaFEbSb|", "0: 1: 2:a 3:a 4:a 5:a 6:a 7:a", id="after the end only the counts"),
-        pytest.param("(MSa|)", "0: 0: 0:a", id="all at once"),
+        pytest.param("[MSa|]", "0: 0: 0:a", id="all at once"),
     ],
 )
 def test_a_snapshot_whenever_it_changes(source: str, expected: str) -> None:
-    shown, ends, subscriptions = scan(source)
-    assert (shown, ends) == (expected, ["|"])
-    assert subscriptions == [subscribed(200, 200 + (0 if source[0] == "(" else source.index("|")))]
+    assert scan(source) == (expected, ["|"], whole(source))
 
 
 def test_never() -> None:
-    assert scan("Sa---") == ("0: 1:a", [], [subscribed(200, 10_000)])
-    assert scan("-----") == ("", [], [subscribed(200, 10_000)])
+    assert scan("Sa---") == ("0: 1:a", [], [(0, DAY)])
+    assert scan("-----") == ("", [], [(0, DAY)])
 
 
 @pytest.mark.parametrize(
@@ -94,11 +91,11 @@ def test_never() -> None:
     ],
 )
 def test_every_error_has_the_snapshot(source: str, kind: type, shown: str) -> None:
-    text, ends, subscriptions = scan(source, limits=rd.Limits(block_chars=3))
+    text, ends, reads = scan(source, limits=rd.Limits(block_chars=3))
     assert text == shown
     assert [type(end) for end in ends] == [kind]
     assert ends[0].snapshot.text == (shown.rpartition(":")[2] if shown else "")
-    assert subscriptions[0].unsubscribe < 10_000
+    assert reads[0][1] < DAY
 
 
 def test_a_foreign_error_is_the_cause_and_a_chunk_gets_a_hint() -> None:
@@ -113,8 +110,8 @@ def test_a_foreign_error_is_the_cause_and_a_chunk_gets_a_hint() -> None:
     "error", [rd.ProviderError("no", type="t"), rd.errors.MalformedChunkError("bad", path="x")]
 )
 def test_our_own_errors_pass_as_they_are(error: rd.RxDeltaError) -> None:
-    messages, _ = run(marbles("Sa#", MARKS, start=0, error=error), rd.scan_deltas())
-    assert messages[-1].value.exception is error
+    records, _ = through("Sa#", rd.scan_deltas(), values=MARKS, error=error)
+    assert records[-1][2] is error
     assert error.snapshot is not None
     assert error.snapshot.text == "a"
 
@@ -145,20 +142,18 @@ def test_an_error_with_its_snapshot_pickles() -> None:
 
 
 def test_disposal_disposes_the_source() -> None:
-    messages, subscriptions = run(marbles("Sa-b", MARKS, start=0), rd.scan_deltas(), disposed=202)
-    assert len(messages) == 2
-    assert subscriptions == [subscribed(200, 202)]
+    records, reads = through("Sa-b", rd.scan_deltas(), values=MARKS, until=2)
+    assert (len(records), reads) == (2, [(0, 2)])
 
 
 def test_the_subscribers_scheduler_goes_upstream() -> None:
-    scheduler = TestScheduler()
-    results = scheduler.start(lambda: rx.timer(5).pipe(ops.map(lambda _: MARKS["x"]), rd.scan_deltas()))
-    assert [message.time for message in results.messages] == [205, 205]
+    scanned = rx.timer(5).pipe(ops.map(lambda _: MARKS["x"]), rd.scan_deltas())
+    assert [time for time, _, _ in marbles.records(scanned, VirtualTimeScheduler())] == [5, 5]
 
 
 def test_a_seed_goes_on_where_it_was_and_is_not_emitted() -> None:
     seed = rd.Fold().step(MARKS["S"])
-    assert scan("--a|", seed) == ("2:a", ["|"], [subscribed(200, 203)])
+    assert scan("--a|", seed) == ("2:a", ["|"], [(0, 3)])
     assert scan("---|", seed)[0] == ""
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 import reactivex as rx
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest
-from support.marbles import BOOM, marbles, run
+from support.lines import DAY, through
 from support.replies import REPLIES
 
 import rxdelta as rd
+from rxdelta.testing import marbles
+
+BOOM = ValueError("boom")
 
 MARKS: dict[str, Any] = {
     "a": rd.MessageDelta(content="Hel", role="assistant"),
@@ -23,17 +26,12 @@ MARKS: dict[str, Any] = {
     ),
     "?": 3,
 }
-
-
-def finish(source: str, disposed: float = 10_000) -> tuple[list[Any], list[Any]]:
-    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.to_message(), disposed=disposed)
-    return messages, subscriptions
+MARKS["m"] = MARKS["b"].to_message()
+check = partial(marbles.check, values=MARKS, frame=1)
 
 
 def test_the_last_snapshot_as_a_message_once_at_completion() -> None:
-    messages, subscriptions = finish("-a-b-|")
-    assert messages == marbles("-----(m|)", {"m": MARKS["b"].to_message()})
-    assert subscriptions == [ReactiveTest.subscribe(200, 205)]
+    check("-a-b-|", rd.to_message(), gives="-----[m|]", reads=[(0, 5)])
 
 
 @pytest.mark.parametrize(
@@ -48,34 +46,31 @@ def test_the_last_snapshot_as_a_message_once_at_completion() -> None:
 def test_a_message_that_is_none_is_an_error_with_the_snapshot(
     source: str, kind: type, snapshot: str | None
 ) -> None:
-    messages, subscriptions = finish(source)
-    assert [message.time for message in messages] == [203]
-    error = messages[0].value.exception
+    ((time, _, error),), reads = through(source, rd.to_message(), values=MARKS)
     assert type(error) is kind
     assert error.snapshot is (None if snapshot is None else MARKS[snapshot])
-    assert subscriptions == [ReactiveTest.subscribe(200, 203)]
+    assert (time, reads) == (3, [(0, 3)])
 
 
 def test_an_error_of_the_source_is_passed_on_and_no_message_comes() -> None:
-    assert finish("-b-#")[0] == marbles("---#")
-    assert finish("#")[0] == marbles("#")
+    check("-b-#", rd.to_message(), gives="---#", error=BOOM)
+    check("#", rd.to_message(), gives="#", error=BOOM)
 
 
 def test_what_is_no_snapshot_is_an_error_of_the_stream() -> None:
-    messages, _ = finish("?|")
-    assert str(messages[0].value.exception) == (
+    ((_, _, error),), _ = through("?|", rd.to_message(), values=MARKS)
+    assert str(error) == (
         "to_message() reads snapshots, and got an int; decode() makes events of chunks, and scan_deltas() makes "
         "snapshots of events"
     )
-    assert len(messages) == 1
 
 
 def test_never() -> None:
-    assert finish("-b--") == ([], [ReactiveTest.subscribe(200, 10_000)])
+    check("-b--", rd.to_message(), gives="", reads=[(0, DAY)])
 
 
 def test_disposal_disposes_the_source() -> None:
-    assert finish("-b--|", disposed=202) == ([], [ReactiveTest.subscribe(200, 202)])
+    check("-b--|", rd.to_message(), gives="", until=2, reads=[(0, 2)])
 
 
 def test_two_subscriptions_know_nothing_of_each_other() -> None:

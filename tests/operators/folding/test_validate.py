@@ -10,12 +10,14 @@ from reactivex import Observable, abc
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest
-from support.marbles import BOOM, marbles, run
+from support.lines import through, whole
 from support.replies import REPLIES
 
 import rxdelta as rd
 from rxdelta import events as ev
+from rxdelta.testing import marbles
+
+BOOM = ValueError("boom")
 
 MARKS: dict[str, Any] = {
     "M": ev.MessageStart(id="m1"),
@@ -28,23 +30,17 @@ MARKS: dict[str, Any] = {
 }
 
 
-def check(source: str, *arguments: Any, disposed: float = 10_000) -> tuple[str, list[Any], list[Any]]:
-    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.validate(*arguments), disposed=disposed)
+def check(source: str, *arguments: Any, until: float | None = None) -> tuple[str, list[Any], list[Any]]:
+    records, reads = through(source, rd.validate(*arguments), values=MARKS, error=BOOM, until=until)
     names = {id(event): mark for mark, event in MARKS.items()}
-    passed = "".join(names[id(m.value.value)] for m in messages if m.value.kind == "N")
-    ends = [m.value.exception if m.value.kind == "E" else "|" for m in messages if m.value.kind != "N"]
-    return passed, ends, subscriptions
+    passed = "".join(names[id(event)] for _, kind, event in records if kind == "next")
+    return passed, [error or "|" for _, kind, error in records if kind != "next"], reads
 
 
 @pytest.mark.parametrize("source", ["MSaaFE|", "MpSapFE|", "ME|", "M-S-a-F-E-|"])
 def test_what_keeps_the_protocol_is_untouched(source: str) -> None:
-    assert check(source) == (
-        source.replace("-", "")[:-1],
-        ["|"],
-        [ReactiveTest.subscribe(200, 200 + source.index("|"))],
-    )
-    messages, _ = run(marbles(source, MARKS, start=0), rd.validate())
-    assert messages == marbles(source, MARKS)
+    assert check(source) == (source.replace("-", "")[:-1], ["|"], whole(source))
+    marbles.check(source, rd.validate(), values=MARKS, frame=1)
 
 
 @pytest.mark.parametrize(
@@ -61,16 +57,16 @@ def test_what_keeps_the_protocol_is_untouched(source: str) -> None:
     ],
 )
 def test_the_first_violation_is_the_end(source: str, passed: str, violation: str) -> None:
-    got, ends, subscriptions = check(source)
+    got, ends, reads = check(source)
     assert got == passed
     assert [(type(end), end.violation) for end in ends] == [(rd.ProtocolError, violation)]
-    assert subscriptions[0].unsubscribe == 200 + len(passed)
+    assert reads == [(0, len(passed))]
 
 
 @pytest.mark.parametrize("source", ["Sa-a", "MSa#", "#", "MSaFE#"])
 def test_an_error_of_the_source_is_passed_on_and_is_no_violation(source: str) -> None:
     if source[0] == "S":
-        assert check("MSa--", disposed=203) == ("MSa", [], [ReactiveTest.subscribe(200, 203)])
+        assert check("MSa--", until=3) == ("MSa", [], [(0, 3)])
     else:
         assert check(source)[:2] == (source[:-1], [BOOM])
 

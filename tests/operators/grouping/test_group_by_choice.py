@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reactivex import operators as ops
 from reactivex.disposable import SerialDisposable
+from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest, TestScheduler
-from support.marbles import BOOM, marbles
 
 import rxdelta as rd
 from rxdelta import events as ev
+from rxdelta.testing import marbles
 
-subscribed = ReactiveTest.subscribe
+BOOM = ValueError("boom")
+
 CALL = {"type": "tool_call_chunk", "id": "c1", "name": "look", "args": "{}"}
 MARKS: dict[str, Any] = {
     "M": ev.MessageStart(id="m1"),
@@ -45,15 +46,14 @@ MARKS: dict[str, Any] = {
 NAMES = {id(event): mark for mark, event in MARKS.items()}
 
 
-def watch(source: str, *, disposed: float = 10_000) -> tuple[dict[Any, str], list[Any]]:
-    """What each choice's subscriber sees, as "tick:mark …", what the outer one sees, and the subscriptions."""
-    scheduler = TestScheduler()
-    cold = scheduler.create_cold_observable(marbles(source, MARKS, start=0))
+def watch(source: str) -> tuple[dict[Any, str], list[Any]]:
+    """What each choice's subscriber sees, as "tick:mark …", what the outer one sees, and when the source was read."""
+    scheduler = VirtualTimeScheduler()
+    cold = marbles.cold(source, scheduler, values=MARKS, frame=1, error=BOOM)
     got: dict[Any, list[str]] = {"": []}
-    subscription = SerialDisposable()
 
     def note(who: Any, what: str) -> None:
-        got[who].append(f"{scheduler.clock - 200:.0f}:{what}")
+        got[who].append(f"{scheduler.clock:.0f}:{what}")
 
     def start(stream: rd.types.ChoiceStream) -> None:
         note("", str(stream.choice))
@@ -64,14 +64,10 @@ def watch(source: str, *, disposed: float = 10_000) -> tuple[dict[Any, str], lis
             lambda: note(stream.choice, "|"),
         )
 
-    def subscribe(*_: Any) -> None:
-        subscription.disposable = cold.pipe(rd.group_by_choice()).subscribe(
-            start, lambda error: note("", type(error).__name__), lambda: note("", "|")
-        )
-
-    scheduler.schedule_absolute(200, subscribe)
-    scheduler.schedule_absolute(disposed, lambda *_: subscription.dispose())
-    scheduler.start()
+    cold.pipe(rd.group_by_choice()).subscribe(
+        start, lambda error: note("", type(error).__name__), lambda: note("", "|")
+    )
+    scheduler.advance_to(100)
     return {who: " ".join(what) for who, what in got.items()}, cold.subscriptions
 
 
@@ -99,9 +95,9 @@ def watch(source: str, *, disposed: float = 10_000) -> tuple[dict[Any, str], lis
     ],
 )  # fmt: skip
 def test_a_stream_for_each_choice(source: str, expected: dict[Any, str]) -> None:
-    got, subscriptions = watch(source)
+    got, reads = watch(source)
     assert got == expected
-    assert subscriptions == [subscribed(200, 200 + len(source) - 1)]
+    assert reads == [(0, len(source) - 1)]
 
 
 def push(source: Subject[Any], marks: str) -> None:

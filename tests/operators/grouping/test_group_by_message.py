@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reactivex import operators as ops
 from reactivex.disposable import SerialDisposable
+from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest, TestScheduler
-from support.marbles import BOOM, marbles
 from support.replies import REPLIES
 
 import rxdelta as rd
 from rxdelta import events as ev
+from rxdelta.testing import marbles
 
-subscribed = ReactiveTest.subscribe
+BOOM = ValueError("boom")
+
 CALL = {"type": "tool_call_chunk", "id": "c1", "name": "look", "args": "{}"}
 MARKS: dict[str, Any] = {
     "M": ev.MessageStart(id="m1"),
@@ -45,28 +46,25 @@ NAMES = {id(event): mark for mark, event in MARKS.items()}
 
 
 def watch(source: str) -> tuple[str, list[Any]]:
-    """The messages' events in brackets at the tick where each begins, with their ends, and the subscriptions."""
-    scheduler = TestScheduler()
-    cold = scheduler.create_cold_observable(marbles(source, MARKS, start=0))
+    """The messages' events in brackets at the tick where each begins, with their ends, and when it was read."""
+    scheduler = VirtualTimeScheduler()
+    cold = marbles.cold(source, scheduler, values=MARKS, frame=1, error=BOOM)
     messages: list[list[str]] = []
     outer: list[str] = []
 
     def start(stream: rd.types.MessageStream) -> None:
-        messages.append([f"{scheduler.clock - 200:.0f}:"])
+        messages.append([f"{scheduler.clock:.0f}:"])
         mine = messages[-1]
         stream.subscribe(
             lambda event: mine.append(NAMES[id(event)]),
             lambda error: mine.append(f" {type(error).__name__}"),
-            lambda: mine.append(f"|{scheduler.clock - 200:.0f}"),
+            lambda: mine.append(f"|{scheduler.clock:.0f}"),
         )
 
-    def subscribe(*_: Any) -> None:
-        cold.pipe(rd.group_by_message()).subscribe(
-            start, lambda error: outer.append(type(error).__name__), lambda: outer.append("|")
-        )
-
-    scheduler.schedule_absolute(200, subscribe)
-    scheduler.start()
+    cold.pipe(rd.group_by_message()).subscribe(
+        start, lambda error: outer.append(type(error).__name__), lambda: outer.append("|")
+    )
+    scheduler.advance_to(100)
     return " ".join(["".join(mine) for mine in messages] + outer), cold.subscriptions
 
 
@@ -106,9 +104,9 @@ def watch(source: str) -> tuple[str, list[Any]]:
     ],
 )
 def test_a_stream_for_each_message(source: str, expected: str) -> None:
-    got, subscriptions = watch(source)
+    got, reads = watch(source)
     assert got == expected
-    assert subscriptions == [subscribed(200, 200 + len(source) - 1)]
+    assert reads == [(0, len(source) - 1)]
 
 
 def push(source: Subject[Any], marks: str) -> None:

@@ -8,14 +8,16 @@ import attrs
 import pytest
 import reactivex as rx
 from reactivex import operators as ops
+from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.subject import Subject
-from reactivex.testing import TestScheduler
 from support.bounded import bounded
 from support.cost import lines_run
-from support.marbles import BOOM, marbles
 
 import rxdelta as rd
 from rxdelta import events as ev
+from rxdelta.testing import marbles
+
+BOOM = ValueError("boom")
 
 MARKS: dict[str, Any] = {
     "A": ev.MessageStart("m1", run_id="a"),
@@ -45,22 +47,21 @@ NAMES = {id(event): mark for mark, event in MARKS.items()}
 
 def watch(operator: Any, source: str) -> str:
     """What each stream's subscriber sees, as "run@tick: marks end", then the end of the outer stream."""
-    scheduler = TestScheduler()
-    cold = scheduler.create_cold_observable(marbles(source, MARKS, start=0))
+    scheduler = VirtualTimeScheduler()
+    cold = marbles.cold(source, scheduler, values=MARKS, frame=1, error=BOOM)
     seen: list[list[str]] = []
 
     def start(stream: Any) -> None:
-        mine = [f"{stream.run_id}@{scheduler.clock - 200:.0f}: "]
+        mine = [f"{stream.run_id}@{scheduler.clock:.0f}: "]
         seen.append(mine)
         stream.subscribe(
             lambda event: mine.append(NAMES[id(event)]),
             lambda error: mine.append(f" {type(error).__name__}"),
-            lambda: mine.append(f"|{scheduler.clock - 200:.0f}"),
+            lambda: mine.append(f"|{scheduler.clock:.0f}"),
         )
 
-    outer = scheduler.start(lambda: cold.pipe(operator, ops.do_action(start)), disposed=10_000)
-    end = outer.messages[-1].value
-    last = "|" if end.kind == "C" else type(end.exception).__name__ if end.kind == "E" else "…"
+    *_, (_, kind, end) = marbles.records(cold.pipe(operator, ops.do_action(start)), scheduler)
+    last = {"completed": "|", "error": type(end).__name__}.get(kind, "…")
     return "; ".join(["".join(one) for one in seen] + [last])
 
 

@@ -14,20 +14,22 @@ from hypothesis import strategies as st
 from reactivex import Observable, abc
 from reactivex import operators as ops
 from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest, TestScheduler
+from reactivex.testing import TestScheduler
 from support.bounded import bounded
+from support.lines import through
 from support.loops import run as run_loop
-from support.marbles import BOOM, marbles, run
 
 import rxdelta as rd
 from rxdelta import events as ev
-from rxdelta.testing import sample_chunks
+from rxdelta.testing import marbles, sample_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-subscribed = ReactiveTest.subscribe
+BOOM = ValueError("boom")
+
 CALL = {"type": "tool_call_chunk", "id": "c1", "name": "look", "args": ""}
 MARKS: dict[str, Any] = {
     "M": ev.MessageStart(id="m1"),
@@ -98,20 +100,21 @@ def lasting(block: rd.types.BlockStream) -> Observable[Any]:
     )
 
 
-def told(messages: list[Any]) -> str:
-    ends = {"C": lambda _: "|", "E": lambda value: type(value.exception).__name__}
-    return " ".join(
-        f"{m.time - 200:.0f}:{said(m.value.value) if m.value.kind == 'N' else ends[m.value.kind](m.value)}"
-        for m in messages
-    )
+def told(records: list[marbles.Record]) -> str:
+    shown: dict[str, Any] = {
+        "next": said,
+        "completed": lambda _: "|",
+        "error": lambda error: type(error).__name__,
+    }
+    return " ".join(f"{time:g}:{shown[kind](value)}" for time, kind, value in records)
 
 
 def show(
-    source: str, fn: Callable[[rd.types.BlockStream], Observable[Any]], **options: Any
+    source: str, fn: Callable[[rd.types.BlockStream], Observable[Any]], until: float | None = None
 ) -> tuple[str, list[Any]]:
-    """What comes of a cold source, as "tick:key+text …", and the subscriptions to it."""
-    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.per_block(fn), **options)
-    return told(messages), subscriptions
+    """What comes of a line, as "time:key+text …", and when its source was read."""
+    records, reads = through(source, rd.per_block(fn), values=MARKS, error=BOOM, until=until)
+    return told(records), reads
 
 
 def push(source: Subject[Any], marks: str) -> None:
@@ -123,13 +126,13 @@ def push(source: Subject[Any], marks: str) -> None:
     ("source", "fn", "expected"),
     [
         pytest.param("STaxbGyF|", whole, "0:0 1:1 2:0a 3:1x 4:0ab 5:1x 7:0ab 8:|", id="merged as they come"),
-        pytest.param("SabcF|    ", paced, "0:0 3:0abc 4:0abc 5:|", id="paced, and flushed at the block's end"),
+        pytest.param("SabcF|", paced, "0:0 3:0abc 4:0abc 5:|", id="paced, and flushed at the block's end"),
         pytest.param("STaxbF---|", paced, "0:0 1:1 3:0a 4:1x 5:0ab 9:StreamInterrupted", id="each by itself"),
         pytest.param("STaxGbFE|", last, "4:1x 6:0ab 8:|", id="only the last of each"),
         pytest.param("SaTxFG|", first, "0:0 2:1 6:|", id="pipelines that end early"),
         pytest.param("CiHd-|", whole, "0:2 1:2identified 2:2identified 3:2completed 5:|", id="until the tool has ended"),
         pytest.param("SaETx|", whole, "0:0 1:0a 2:0a 5:|", id="the message's finish"),
-        pytest.param("(STaxE|)", whole, "0:0 0:1 0:0a 0:1x 0:0a 0:1x 0:|", id="all at once"),
+        pytest.param("[STaxE|]", whole, "0:0 0:1 0:0a 0:1x 0:0a 0:1x 0:|", id="all at once"),
         pytest.param("M-|", whole, "2:|", id="no block"),
         pytest.param("|", whole, "0:|", id="empty"),
         pytest.param("Sa-", whole, "0:0 1:0a", id="a source that goes silent"),
@@ -140,9 +143,9 @@ def push(source: Subject[Any], marks: str) -> None:
     ],
 )  # fmt: skip
 def test_each_block_goes_through_its_own_pipeline(source: str, fn: Any, expected: str) -> None:
-    shown, subscriptions = show(source.rstrip(), fn)
+    shown, reads = show(source, fn)
     assert shown == expected
-    assert len(subscriptions) == 1
+    assert len(reads) == 1
 
 
 @pytest.mark.parametrize(
@@ -165,14 +168,14 @@ def test_each_block_goes_through_its_own_pipeline(source: str, fn: Any, expected
     ],
 )  # fmt: skip
 def test_errors_come_once_and_last(source: str, fn: Any, expected: str) -> None:
-    shown, subscriptions = show(source, fn)
+    shown, reads = show(source, fn)
     assert shown == expected
-    assert len(subscriptions) == 1
+    assert len(reads) == 1
 
 
 def test_a_cut_stream_says_which_block_was_open() -> None:
-    messages, _ = run(marbles("SFT|", MARKS, start=0), rd.per_block(whole))
-    assert str(messages[-1].value.exception) == "the stream ended while block 1 (text) was open"
+    records, _ = through("SFT|", rd.per_block(whole), values=MARKS)
+    assert str(records[-1][2]) == "the stream ended while block 1 (text) was open"
 
 
 def test_nothing_is_swallowed(caplog: pytest.LogCaptureFixture) -> None:
@@ -192,15 +195,14 @@ def test_nothing_is_swallowed(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.parametrize("result", [None, 5, "text"])
 def test_a_function_that_returns_no_observable_is_told_so(result: Any) -> None:
-    messages, _ = run(marbles("SF|", MARKS, start=0), rd.per_block(lambda _: result))
-    (end,) = messages
-    assert (end.time, type(end.value.exception)) == (202, rd.InvalidValueError)
-    assert "must return an Observable" in str(end.value.exception)
+    ((time, _, error),), _ = through("SF|", rd.per_block(lambda _: result), values=MARKS)
+    assert (time, type(error)) == (2, rd.InvalidValueError)
+    assert "must return an Observable" in str(error)
 
 
 def test_a_value_that_is_no_event_is_refused_by_name() -> None:
-    messages, _ = run(marbles("?|", {"?": rd.Snapshot()}, start=0), rd.per_block(whole))
-    assert str(messages[-1].value.exception).startswith("per_block() reads events, and got a Snapshot")
+    records, _ = through("?|", rd.per_block(whole), values={"?": rd.Snapshot()})
+    assert str(records[-1][2]).startswith("per_block() reads events, and got a Snapshot")
 
 
 def test_limits_of_decode_reach_the_blocks_and_what_is_behind_them() -> None:
@@ -221,11 +223,9 @@ def test_limits_of_decode_reach_the_blocks_and_what_is_behind_them() -> None:
 
 
 def test_limits() -> None:
-    messages, subscriptions = run(
-        marbles("SaTx-|", MARKS, start=0), bounded(rd.per_block, whole, limits=rd.Limits(blocks=1))
-    )
-    assert told(messages) == "0:0 1:0a 2:LimitExceededError"
-    assert subscriptions == [subscribed(200, 202)]
+    limited = bounded(rd.per_block, whole, limits=rd.Limits(blocks=1))
+    records, reads = through("SaTx-|", limited, values=MARKS)
+    assert (told(records), reads) == ("0:0 1:0a 2:LimitExceededError", [(0, 2)])
 
 
 def test_disposal_disposes_the_source_and_the_pipelines() -> None:
@@ -234,9 +234,7 @@ def test_disposal_disposes_the_source_and_the_pipelines() -> None:
     def fn(block: rd.types.BlockStream) -> Observable[Any]:
         return rx.merge(block, rx.never()).pipe(ops.finally_action(lambda: inner.append(str(block.index))))
 
-    shown, subscriptions = show("STaF--------", fn, disposed=205)
-    assert shown == "0:0 1:1 2:0a 3:0a"
-    assert subscriptions == [subscribed(200, 205)]
+    assert show("STaF", fn, until=5) == ("0:0 1:1 2:0a 3:0a", [(0, 5)])
     assert inner == ["0", "1"]
 
 
@@ -250,10 +248,9 @@ def test_the_source_is_left_when_only_ended_pipelines_remain_and_it_is_disposed(
 
 
 def test_the_subscribers_scheduler_goes_upstream_and_into_the_pipelines() -> None:
-    scheduler = TestScheduler()
     source = rx.timer(5).pipe(ops.map(lambda _: MARKS["S"]), ops.concat(rx.never()))
-    results = scheduler.start(lambda: source.pipe(rd.per_block(lambda _: rx.timer(7))), disposed=300)
-    assert [message.time for message in results.messages] == [212]
+    records = marbles.records(source.pipe(rd.per_block(lambda _: rx.timer(7))), VirtualTimeScheduler())
+    assert [time for time, _, _ in records] == [12]
 
 
 def test_a_synchronous_source_loses_nothing() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import reactivex as rx
@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest, TestScheduler
+from reactivex.testing import TestScheduler
 from support import loops
-from support.marbles import BOOM, marbles, run
+from support.lines import line_of, through, whole
 
 import rxdelta as rd
 from rxdelta.runtime import clocks
+from rxdelta.testing import marbles
 
-if TYPE_CHECKING:
-    from reactivex.testing.recorded import Recorded
+BOOM = ValueError("boom")
 
 ev = rd.events
 TOOL = ev.ToolUpdate("c", "executing")
@@ -37,9 +37,9 @@ def one(mark: str) -> Any:
 EVENTS = {mark: one(mark) for mark in "abcdefghijklmnopqrstuvwxyz0123456789!"}
 
 
-def joined(diagram: str, **words: str) -> list[Recorded[Any]]:
+def joined(**words: str) -> dict[str, Any]:
     """Capitals stand for what several deltas have become."""
-    return marbles(diagram, EVENTS | {capital: one(word) for capital, word in words.items()})
+    return EVENTS | {capital: one(word) for capital, word in words.items()}
 
 
 @pytest.mark.parametrize(
@@ -48,20 +48,20 @@ def joined(diagram: str, **words: str) -> list[Recorded[Any]]:
         pytest.param("-a--------b---|", "-a--------b---|", {}, id="a slow source is untouched"),
         pytest.param("-abc------d---|", "-a---B----d---|", {"B": "bc"}, id="a burst is two deltas"),
         pytest.param(
-            "abcdefghijkl|", "a---B---F---(J|)", {"B": "bcde", "F": "fghi", "J": "jkl"}, id="steady"
+            "abcdefghijkl|", "a---B---F---[J|]", {"B": "bcde", "F": "fghi", "J": "jkl"}, id="steady"
         ),
-        pytest.param("(abc)---|", "a---B---|", {"B": "bc"}, id="what comes at once is a burst"),
-        pytest.param("-abc|", "-a--(B|)", {"B": "bc"}, id="completion flushes"),
-        pytest.param("-abc#", "-a--(B#)", {"B": "bc"}, id="an error flushes"),
+        pytest.param("[abc]-------|", "a---B---|", {"B": "bc"}, id="what comes at once is a burst"),
+        pytest.param("-abc|", "-a--[B|]", {"B": "bc"}, id="completion flushes"),
+        pytest.param("-abc#", "-a--[B#]", {"B": "bc"}, id="an error flushes"),
         pytest.param("-a--|", "-a--|", {}, id="completion with nothing held"),
         pytest.param("-a--#", "-a--#", {}, id="an error with nothing held"),
         pytest.param("-ab--c----|", "-a---B----|", {"B": "bc"}, id="a delta on the edge is in"),
         pytest.param("-a---b---|", "-a---b---|", {}, id="on the edge of a silent window it goes at once"),
-        pytest.param("-ab--|", "-a---(b|)", {}, id="completion on the edge"),
+        pytest.param("-ab--|", "-a---[b|]", {}, id="completion on the edge"),
         pytest.param("-abc", "-a---B", {"B": "bc"}, id="a source that goes silent"),
-        pytest.param("-abc!---d--|", "-a--(B!)d--|", {"B": "bc"}, id="another event flushes"),
-        pytest.param("(ab1c2|)", "(ab1c2|)", {}, id="no neighbours"),
-        pytest.param("(ab12cd|)", "(abTC|)", {"T": "12", "C": "cd"}, id="neighbours of two blocks"),
+        pytest.param("-abc!---d--|", "-a--[B!]---d--|", {"B": "bc"}, id="another event flushes"),
+        pytest.param("[ab1c2|]", "[ab1c2|]", {}, id="no neighbours"),
+        pytest.param("[ab12cd|]", "[abTC|]", {"T": "12", "C": "cd"}, id="neighbours of two blocks"),
         pytest.param("!---!|", "!---!|", {}, id="no deltas at all"),
         pytest.param("--|", "--|", {}, id="empty"),
         pytest.param("#", "#", {}, id="only an error"),
@@ -69,17 +69,14 @@ def joined(diagram: str, **words: str) -> list[Recorded[Any]]:
     ],
 )
 def test_neighbours_within_four_ticks_are_one(source: str, expected: str, words: dict[str, str]) -> None:
-    messages, subscriptions = run(marbles(source, EVENTS, start=0), rd.compact_deltas(4))
-    assert messages == joined(expected, **words)
-    ended = [message.time for message in marbles(source) if message.value.kind in "CE"]
-    assert subscriptions == [ReactiveTest.subscribe(200, *(ended or [10_000]))]
+    compact, values = rd.compact_deltas(4), joined(**words)
+    marbles.check(source, compact, gives=expected, values=values, frame=1, reads=whole(source))
 
 
 def test_the_diagram_in_the_docstring() -> None:
     found = re.search(r"in   (\S+)\n +out  (\S+)   compact_deltas\(4\), where X is (\w+)\n", _doc())
     assert found is not None
-    messages, _ = run(marbles(found[1], EVENTS, start=0), rd.compact_deltas(4))
-    assert messages == joined(found[2], X=found[3])
+    marbles.check(found[1], rd.compact_deltas(4), gives=found[2], values=joined(X=found[3]), frame=1)
 
 
 def _doc() -> str:
@@ -123,11 +120,8 @@ def test_what_was_held_comes_right_before_an_event_that_is_not() -> None:
 
 
 def test_disposal_stops_the_source_and_the_timer() -> None:
-    scheduler = TestScheduler()
-    hot = scheduler.create_hot_observable(marbles("-ab----", EVENTS))
-    results = scheduler.start(lambda: hot.pipe(rd.compact_deltas(4)), disposed=203)
-    assert results.messages == marbles("-a", EVENTS)
-    assert hot.subscriptions == [ReactiveTest.subscribe(200, 203)]
+    reads = [(0.0, 3.0)]
+    marbles.check("-ab", rd.compact_deltas(4), gives="-a", values=EVENTS, frame=1, until=3, reads=reads)
 
 
 def test_an_explicit_scheduler_wins_over_the_subscribers_which_goes_upstream() -> None:
@@ -230,22 +224,22 @@ def test_a_source_that_goes_on_after_its_end_is_not_heard_again() -> None:
 
 def test_two_subscriptions_know_nothing_of_each_other() -> None:
     scheduler = TestScheduler()
-    compacted = scheduler.create_cold_observable(marbles("abc|", EVENTS, start=0)).pipe(rd.compact_deltas(9))
+    compacted = marbles.cold("abc|", scheduler, values=EVENTS, frame=1).pipe(rd.compact_deltas(9))
     first, second = scheduler.create_observer(), scheduler.create_observer()
     compacted.subscribe(first, scheduler=scheduler)
     scheduler.schedule_absolute(1, lambda *_: compacted.subscribe(second, scheduler=scheduler))
     scheduler.start()
-    assert first.messages == marbles("a--(B|)", EVENTS | {"B": one("bc")}, start=0)
-    assert second.messages == marbles("a--(B|)", EVENTS | {"B": one("bc")}, start=1)
+    assert line_of(first.messages, values=joined(B="bc")) == "a--[B|]"
+    assert line_of(second.messages, values=joined(B="bc"), start=1) == "a--[B|]"
 
 
 def test_what_is_no_event_is_refused_after_what_was_held() -> None:
     snapshot = rd.MessageDelta(content="x")
-    messages, _ = run(marbles("(abs)-c", EVENTS | {"s": snapshot}, start=0), rd.compact_deltas(4))
-    assert [message.value.value for message in messages[:2]] == [one("a"), one("b")]
-    (end,) = messages[2:]
-    assert type(end.value.exception) is rd.InvalidValueError
-    assert "compact_deltas() reads events, and got a MessageDelta" in str(end.value.exception)
+    came, _ = through("[abs]-----c", rd.compact_deltas(4), values={**EVENTS, "s": snapshot})
+    *held, (_, _, error) = came
+    assert [event for _, _, event in held] == [one("a"), one("b")]
+    assert type(error) is rd.InvalidValueError
+    assert "compact_deltas() reads events, and got a MessageDelta" in str(error)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "1", None])
@@ -311,12 +305,12 @@ def test_order_and_text_stay_and_nothing_waits_longer_than_a_window(
 ) -> None:
     times = [sum(gap for gap, _ in stream[: count + 1]) for count in range(len(stream))]
     end = (times[-1] if times else 0) + 1
-    source = [ReactiveTest.on_next(time, event) for time, (_, event) in zip(times, stream)]
-    source.append(ReactiveTest.on_error(end, BOOM) if error else ReactiveTest.on_completed(end))
-    messages, _ = run(source, rd.compact_deltas(window))
-    assert messages[-1].value.kind == ("E" if error else "C")
+    source: list[marbles.Record] = [(time, "next", event) for time, (_, event) in zip(times, stream)]
+    source.append((end, "error", BOOM) if error else (end, "completed", None))
+    records, _ = through(source, rd.compact_deltas(window))
+    assert records[-1][1:] == source[-1][1:]
     came = [unit for time, (_, event) in zip(times, stream) for unit in _units(event, time)]
-    left = [unit for message in messages[:-1] for unit in _units(message.value.value, message.time - 200)]
+    left = [unit for time, _, event in records[:-1] for unit in _units(event, time)]
     assert [unit for unit, _ in came] == [unit for unit, _ in left]
     assert all(0 <= after - before <= window for (_, before), (_, after) in zip(came, left))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import reactivex as rx
@@ -14,13 +14,15 @@ from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import Subject
 from reactivex.testing import ReactiveTest, TestScheduler
 from support import loops
-from support.marbles import BOOM, marbles, run
+from support.lines import line_of, through, whole
 
 import rxdelta as rd
 from rxdelta.runtime import clocks
+from rxdelta.testing import marbles
 
-if TYPE_CHECKING:
-    from reactivex.testing.recorded import Recorded
+BOOM = ValueError("boom")
+
+on_next = ReactiveTest.on_next
 
 
 @pytest.mark.parametrize(
@@ -28,32 +30,29 @@ if TYPE_CHECKING:
     [
         pytest.param("-a-----b-----|", "---a-----b---|", id="a slow source is late by the rest"),
         pytest.param("-abc------d---|", "-----c------d-|", id="a burst gives its newest"),
-        pytest.param("abcdefghijklm|", "-----f-----l-(m|)", id="one that never rests is shown all the same"),
-        pytest.param("(abc)---|", "--c-----|", id="what comes at once is a burst"),
-        pytest.param("-ab|", "---(b|)", id="completion flushes"),
-        pytest.param("-ab#", "---(b#)", id="an error flushes"),
+        pytest.param("abcdefghijklm|", "-----f-----l-[m|]", id="one that never rests is shown all the same"),
+        pytest.param("[abc]-------|", "--c-----|", id="what comes at once is a burst"),
+        pytest.param("-ab|", "---[b|]", id="completion flushes"),
+        pytest.param("-ab#", "---[b#]", id="an error flushes"),
         pytest.param("-a----|", "---a--|", id="completion with nothing held"),
         pytest.param("-a----#", "---a--#", id="an error with nothing held"),
         pytest.param("-a-b----|", "-----b--|", id="a value on the edge of the rest begins it anew"),
         pytest.param(
             "-ab-c-d-e-f-----|", "------d-----f---|", id="a value on the edge of the wait is the newest"
         ),
-        pytest.param("-a-|", "---(a|)", id="completion on the edge"),
-        pytest.param("-a-#", "---(a#)", id="an error on the edge"),
+        pytest.param("-a-|", "---[a|]", id="completion on the edge"),
+        pytest.param("-a-#", "---[a#]", id="an error on the edge"),
         pytest.param("-ab", "----b", id="a source that goes silent"),
-        pytest.param("a|", "-(a|)", id="one value"),
-        pytest.param("(a|)", "(a|)", id="one value and the end"),
-        pytest.param("(ab|)", "(b|)", id="all at once"),
+        pytest.param("a|", "-[a|]", id="one value"),
+        pytest.param("[a|]", "[a|]", id="one value and the end"),
+        pytest.param("[ab|]", "[b|]", id="all at once"),
         pytest.param("--|", "--|", id="empty"),
         pytest.param("#", "#", id="only an error"),
         pytest.param("------", "------", id="never"),
     ],
 )
 def test_the_newest_after_two_ticks_of_rest_or_five_in_all(source: str, expected: str) -> None:
-    messages, subscriptions = run(marbles(source, start=0), rd.debounce_latest(2, 5))
-    assert messages == marbles(expected)
-    ended = [message.time for message in marbles(source) if message.value.kind in "CE"]
-    assert subscriptions == [ReactiveTest.subscribe(200, *(ended or [10_000]))]
+    marbles.check(source, rd.debounce_latest(2, 5), gives=expected, values=str, frame=1, reads=whole(source))
 
 
 class Counting(TestScheduler):
@@ -72,25 +71,28 @@ class Counting(TestScheduler):
 
 
 def test_without_a_longest_wait_it_is_five_times_the_rest() -> None:
-    messages, _ = run(marbles("abcdefghijklmnop---|", start=0), rd.debounce_latest(2))
-    assert messages == marbles("----------k------p-|")
+    marbles.check(
+        "abcdefghijklmnop---|", rd.debounce_latest(2), gives="----------k------p-|", values=str, frame=1
+    )
 
 
 def test_a_longest_wait_shorter_than_the_rest_holds_too() -> None:
-    messages, _ = run(marbles("-a-b-----|", start=0), rd.debounce_latest(5, 3))
-    assert messages == marbles("----b----|")
+    marbles.check("-a-b-----|", rd.debounce_latest(5, 3), gives="----b----|", values=str, frame=1)
 
 
 def test_a_timer_is_not_moved_with_each_value() -> None:
     scheduler = Counting()
-    hot = scheduler.create_hot_observable(marbles("-abcdefghijklmnopqrs|"))
+    hot = scheduler.create_hot_observable(
+        *(on_next(201 + at, mark) for at, mark in enumerate("abcdefghijklmnopqrs")),
+        ReactiveTest.on_completed(220),
+    )
     scheduler.start(lambda: hot.pipe(rd.debounce_latest(5, 10)))
     assert scheduler.fired == [206, 211, 217]  # it looks, shows, and looks at the next
 
 
 def test_disposal_stops_the_source_and_the_timer() -> None:
     scheduler = Counting()
-    hot = scheduler.create_hot_observable(marbles("-ab----"))
+    hot = scheduler.create_hot_observable(on_next(201, "a"), on_next(202, "b"))
     results = scheduler.start(lambda: hot.pipe(rd.debounce_latest(4, 9)), disposed=203)
     assert results.messages == []
     assert hot.subscriptions == [ReactiveTest.subscribe(200, 203)]
@@ -191,20 +193,19 @@ def test_a_source_that_goes_on_after_its_end_is_not_heard_again() -> None:
 
 def test_two_subscriptions_know_nothing_of_each_other() -> None:
     scheduler = TestScheduler()
-    debounced = scheduler.create_cold_observable(marbles("ab|", start=0)).pipe(rd.debounce_latest(4))
+    debounced = marbles.cold("ab|", scheduler, values=str, frame=1).pipe(rd.debounce_latest(4))
     first, second = scheduler.create_observer(), scheduler.create_observer()
     debounced.subscribe(first, scheduler=scheduler)
     scheduler.schedule_absolute(1, lambda *_: debounced.subscribe(second, scheduler=scheduler))
     scheduler.start()
-    assert first.messages == marbles("--(b|)", start=0)
-    assert second.messages == marbles("--(b|)", start=1)
+    assert line_of(first.messages) == line_of(second.messages, start=1) == "--[b|]"
 
 
 def test_the_first_event_is_refused() -> None:
     events = dict(zip("ab", [rd.events.TextDelta(0, mark) for mark in "ab"]))
-    messages, _ = run(marbles("-a--------b-", events, start=0), rd.debounce_latest(4))
-    (end,) = messages
-    error = end.value.exception
+    scheduler = TestScheduler()
+    source = scheduler.create_cold_observable(on_next(1, events["a"]), on_next(10, events["b"]))
+    ((_, _, error),) = marbles.records(source.pipe(rd.debounce_latest(4)), scheduler)
     assert type(error) is rd.InvalidValueError
     assert "debounce_latest" in str(error)
     assert "compact_deltas()" in str(error)
@@ -269,11 +270,11 @@ def test_nothing_waits_too_long_and_the_last_value_always_arrives(
 ) -> None:
     times = [sum(gaps[: count + 1]) for count in range(len(gaps))]
     end = (times[-1] if times else 0) + 1
-    source: list[Recorded[Any]] = [ReactiveTest.on_next(time, count) for count, time in enumerate(times)]
-    source.append(ReactiveTest.on_error(end, BOOM) if error else ReactiveTest.on_completed(end))
-    messages, _ = run(source, rd.debounce_latest(rest, longest))
-    emitted = [(message.time - 200, message.value.value) for message in messages if message.value.kind == "N"]
-    assert [message.value.kind for message in messages[len(emitted) :]] == ["E" if error else "C"]
+    source: list[marbles.Record] = [(time, "next", count) for count, time in enumerate(times)]
+    source.append((end, "error", BOOM) if error else (end, "completed", None))
+    records, _ = through(source, rd.debounce_latest(rest, longest))
+    emitted = [(time, value) for time, kind, value in records if kind == "next"]
+    assert [kind for _, kind, _ in records[len(emitted) :]] == ["error" if error else "completed"]
     assert [value for _, value in emitted] == sorted({value for _, value in emitted})
     assert [value for _, value in emitted[-1:]] == [len(times) - 1][: len(times)]
     for count, time in enumerate(times):

@@ -17,11 +17,14 @@ from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import Subject
 from reactivex.testing import ReactiveTest, TestScheduler
 from support import loops
-from support.marbles import BOOM, marbles, run
+from support.lines import line_of, through
 
 import rxdelta as rd
 from rxdelta.operators.pacing import smooth as _smooth
 from rxdelta.runtime import clocks
+from rxdelta.testing import marbles
+
+BOOM = ValueError("boom")
 
 ev = rd.events
 PING = ev.ProviderEvent("p", "ping")
@@ -35,25 +38,17 @@ def text(piece: str) -> rd.Event:
 LETTERS: dict[str, Any] = {mark: text(mark) for mark in "abcdefghijklmnopqrstuvwxyz"} | {"!": PING}
 
 
-def joined(diagram: str, **words: str) -> list[Any]:
-    """Capitals stand for what several letters have become."""
-    return marbles(diagram, LETTERS | {capital: text(word) for capital, word in words.items()})
-
-
 def smoothed(
     source: Sequence[tuple[float, Any]], *arguments: Any, end: float | None = None
 ) -> list[tuple[float, Any]]:
     """(time, event) for (time, event or text), with a completion at `end`."""
-    records = [
-        ReactiveTest.on_next(time, text(event) if isinstance(event, str) else event) for time, event in source
+    records: list[marbles.Record] = [
+        (time, "next", text(event) if isinstance(event, str) else event) for time, event in source
     ]
     if end is not None:
-        records.append(ReactiveTest.on_completed(end))
-    messages, _ = run(records, rd.smooth(*arguments))
-    return [
-        (message.time - 200, _shown(message.value.value) if message.value.kind == "N" else message.value.kind)
-        for message in messages
-    ]
+        records.append((end, "completed", None))
+    came, _ = through(records, rd.smooth(*arguments))
+    return [(time, kind if kind == "completed" else _shown(event)) for time, kind, event in came]
 
 
 def _shown(event: Any) -> Any:
@@ -64,22 +59,22 @@ def _shown(event: Any) -> Any:
     ("source", "expected", "words"),
     [
         pytest.param(
-            "-a-----b----c|", "-------a----b-(c|)", {}, id="a slow source: each as soon as the next has come"
+            "-a-----b----c|", "-------a----b-[c|]", {}, id="a slow source: each as soon as the next has come"
         ),
-        pytest.param("-(abcd)----|", "-a-b-c-----(d|)", {}, id="a burst is spread"),
-        pytest.param("-(abcd)|", "-a-b-c-(d|)", {}, id="completion waits for the rest"),
-        pytest.param("-(abcd)#", "-a-b-c-(d#)", {}, id="an error after a burst"),
-        pytest.param("(abcd#)", "(aR#)", {"R": "bcd"}, id="an error flushes at once"),
-        pytest.param("-(ab)-|", "-a----(b|)", {}, id="completion with one piece left"),
+        pytest.param("-[abcd]---------|", "-a-b-c-----[d|]", {}, id="a burst is spread"),
+        pytest.param("-[abcd]-----|", "-a-b-c-[d|]", {}, id="completion waits for the rest"),
+        pytest.param("-[abcd]-----#", "-a-b-c-[d#]", {}, id="an error after a burst"),
+        pytest.param("[abcd#]", "[aR#]", {"R": "bcd"}, id="an error flushes at once"),
+        pytest.param("-[ab]----|", "-a----[b|]", {}, id="completion with one piece left"),
         pytest.param(
-            "-(abc)-----",
+            "-[abc]",
             "-a-b-----------------c",
             {},
             id="silence: the last one waits no longer than the lag",
         ),
-        pytest.param("ab-c|", "-a-b-(c|)", {}, id="a piece on the edge of a turn"),
-        pytest.param("(abc!)", "a-b-(c!)", {}, id="another event waits for the text before it"),
-        pytest.param("!--(a!)", "!--(a!)", {}, id="the end of a piece is certain when another event comes"),
+        pytest.param("ab-c|", "-a-b-[c|]", {}, id="a piece on the edge of a turn"),
+        pytest.param("[abc!]", "a-b-[c!]", {}, id="another event waits for the text before it"),
+        pytest.param("!--[a!]", "!--[a!]", {}, id="the end of a piece is certain when another event comes"),
         pytest.param("-!--!!-|", "-!--!!-|", {}, id="no text at all"),
         pytest.param("--|", "--|", {}, id="empty"),
         pytest.param("#", "#", {}, id="only an error"),
@@ -89,15 +84,15 @@ def _shown(event: Any) -> Any:
 def test_a_letter_every_two_ticks_and_none_later_than_twenty(
     source: str, expected: str, words: dict[str, str]
 ) -> None:
-    messages, _ = run(marbles(source, LETTERS, start=0), rd.smooth("char", 0.5, 20))
-    assert messages == joined(expected, **words)
+    values = LETTERS | {capital: text(word) for capital, word in words.items()}
+    marbles.check(source, rd.smooth("char", 0.5, 20), gives=expected, values=values, frame=1)
 
 
 def test_the_diagram_in_the_docstring() -> None:
     found = re.search(r"in   (\S+)\n +out  (\S+)   (smooth\(.*\))\n", rd.smooth.__doc__ or "")
     assert found is not None
     operator = eval(found[3], {"smooth": rd.smooth})
-    assert run(marbles(found[1], LETTERS, start=0), operator)[0] == joined(found[2])
+    marbles.check(found[1], operator, gives=found[2], values=LETTERS, frame=1)
 
 
 def test_a_burst_goes_evenly_and_is_out_in_time() -> None:
@@ -118,7 +113,7 @@ def test_a_source_faster_than_the_rate_gets_an_even_flow_too() -> None:
 
 def test_several_pieces_of_one_turn_are_one_delta_and_a_thousand_turns_a_second_are_enough() -> None:
     got = smoothed([(1, "a b c d e f g ")], "word", 4000, 10, end=1)
-    assert [piece for _, piece in got] == ["a ", "b c d e ", "f g ", "C"]
+    assert [piece for _, piece in got] == ["a ", "b c d e ", "f g ", "completed"]
 
 
 @pytest.mark.parametrize("lag", [0.5, 3])
@@ -154,7 +149,7 @@ def test_what_comes_just_as_something_must_go_may_come_in_pieces_too() -> None:
     assert (
         smoothed([(0, "a"), (1, "\n"), (1, "b")], "line", 1, 1, end=9)
         == whole
-        == [(1, "a\n"), (2, "b"), (9, "C")]
+        == [(1, "a\n"), (2, "b"), (9, "completed")]
     )
 
 
@@ -172,7 +167,7 @@ def test_kinds_blocks_and_choices_are_kept_apart_and_in_order() -> None:
     assert [time for time, _ in got] == [0, 1, 2, 3, 4, 5, 6, 6]
     assert shown[0] == deltas[0]
     assert [getattr(one, "reasoning", getattr(one, "text", one)) for one in shown] == [
-        "hm ", "a ", "b", "c", "d", "e", "f", "C",
+        "hm ", "a ", "b", "c", "d", "e", "f", "completed",
     ]  # fmt: skip
 
 
@@ -182,21 +177,21 @@ def test_a_tool_call_is_not_shown_before_the_end_of_the_text_in_front_of_it() ->
     source = [(0, "Let me look."), (0, ev.BlockFinish(0)), (0, start), (0, args), (1, ev.TextDelta(2, "So"))]
     got = smoothed(source, "word", 0.5, 99, end=1)
     assert got == [
-        (0, "Let "), (2, "me "), (4, "look."), (4, ev.BlockFinish(0)), (4, start), (4, args), (6, "So"), (6, "C"),
+        (0, "Let "), (2, "me "), (4, "look."), (4, ev.BlockFinish(0)), (4, start), (4, args), (6, "So"), (6, "completed"),
     ]  # fmt: skip
 
 
 def test_an_interruption_shows_at_once_what_came_and_later_text_is_paced_again() -> None:
     stopped = ev.MessageInterrupted("stopped")
     got = smoothed([(0, "abcd"), (1, stopped), (11, "efg")], "char", 0.5, 20, end=30)
-    assert got == [(0, "a"), (1, "bcd"), (1, stopped), (11, "e"), (13, "f"), (30, "g"), (30, "C")]
+    assert got == [(0, "a"), (1, "bcd"), (1, stopped), (11, "e"), (13, "f"), (30, "g"), (30, "completed")]
 
 
 def test_empty_deltas_are_nothing() -> None:
     assert smoothed([(0, ""), (1, "a"), (1, ""), (1, "b"), (2, "")], "char", 1, 9, end=3) == [
         (1, "a"),
         (3, "b"),
-        (3, "C"),
+        (3, "completed"),
     ]
 
 
@@ -230,7 +225,7 @@ def test_48_what_makes_no_sense_alone_waits_beyond_the_lag_and_the_rest_does_not
 def test_48_right_to_left_text_comes_as_it_is() -> None:
     hebrew = "שָׁלוֹם עוֹלָם!"
     got = smoothed([(0, one) for one in hebrew], "word", 1, 9, end=0)
-    assert [piece for _, piece in got] == ["שָׁלוֹם ", "עוֹלָם!", "C"]
+    assert [piece for _, piece in got] == ["שָׁלוֹם ", "עוֹלָם!", "completed"]
 
 
 @pytest.mark.slow
@@ -270,7 +265,7 @@ def test_50_a_pattern_that_matches_nothing_is_refused_at_once() -> None:
 def test_50_a_catastrophic_pattern_does_not_hold_the_stream_up() -> None:
     got = smoothed([(0, "a" * 5000 + "!")], re.compile(r"(a+)+$"), 100, 3, end=0)
     assert "".join(piece for _, piece in got[:-1]) == "a" * 5000 + "!"
-    assert got[-1][1] == "C"
+    assert got[-1][1] == "completed"
     assert got[-1][0] <= 3
 
 
@@ -283,16 +278,13 @@ def test_57_a_rate_or_lag_that_is_none_is_refused_at_once(wrong: Any) -> None:
 
 
 def test_what_is_no_event_is_refused_after_what_was_pending() -> None:
-    messages, _ = run(
-        [ReactiveTest.on_next(1, text("a b")), ReactiveTest.on_next(1, {"n": 1})], rd.smooth("word", 1, 9)
-    )
-    *events, end = messages
-    assert [message.value.value.text for message in events] == ["a ", "b"]
-    assert type(end.value.exception) is rd.InvalidValueError
+    *events, (_, end) = smoothed([(1, "a b"), (1, {"n": 1})], "word", 1, 9)
+    assert [piece for _, piece in events] == ["a ", "b"]
+    assert type(end) is rd.InvalidValueError
 
 
-@pytest.mark.parametrize(("answer", "error"), [("?", rd.InvalidValueError), (BOOM, ValueError)])
-def test_what_a_function_does_wrong_ends_the_stream_after_what_was_pending(answer: Any, error: type) -> None:
+@pytest.mark.parametrize(("answer", "error"), [("?", "InvalidValueError"), (BOOM, "ValueError")])
+def test_what_a_function_does_wrong_ends_the_stream_after_what_was_pending(answer: Any, error: str) -> None:
     def chunking(so_far: str) -> str | None:
         if so_far == "a":
             return "a"
@@ -300,32 +292,24 @@ def test_what_a_function_does_wrong_ends_the_stream_after_what_was_pending(answe
             raise answer
         return str(answer)
 
-    messages, subscriptions = run(
-        [
-            ReactiveTest.on_next(1, text("abc")),
-            ReactiveTest.on_next(1, PING),
-            ReactiveTest.on_next(9, text("d")),
-        ],
+    values = LETTERS | {"A": text("abc"), "B": text("bc")}
+    marbles.check(
+        "-[A!]-------d",
         rd.smooth(chunking, 1, 9),
+        gives=f"-a[B!#{error}]",
+        values=values,
+        frame=1,
+        reads=[(0, 2)],
     )
-    *events, end = messages
-    assert [(message.time, _shown(message.value.value)) for message in events] == [
-        (201, "a"),
-        (202, "bc"),
-        (202, PING),
-    ]
-    assert isinstance(end.value.exception, error)
-    assert subscriptions == [ReactiveTest.subscribe(200, 202)]
 
 
 def test_disposal_stops_the_source_and_the_timer() -> None:
     scheduler = TestScheduler()
-    hot = scheduler.create_hot_observable(marbles("-(abcd)-----", LETTERS))
+    hot = scheduler.create_hot_observable(*(ReactiveTest.on_next(201, LETTERS[mark]) for mark in "abcd"))
     results = scheduler.start(lambda: hot.pipe(rd.smooth("char", 0.5, 20)), disposed=204)
-    assert results.messages == marbles("-a-b", LETTERS)
     assert hot.subscriptions == [ReactiveTest.subscribe(200, 204)]
     scheduler.advance_to(1000)
-    assert results.messages == marbles("-a-b", LETTERS)
+    assert line_of(results.messages, start=200, values=LETTERS) == "-a-b"
 
 
 def test_an_explicit_scheduler_wins_over_the_subscribers_which_goes_upstream() -> None:
@@ -419,13 +403,13 @@ def test_a_source_that_goes_on_after_its_end_is_not_heard_again() -> None:
 
 def test_two_subscriptions_know_nothing_of_each_other() -> None:
     scheduler = TestScheduler()
-    even = scheduler.create_cold_observable(marbles("(abc)|", LETTERS, start=0)).pipe(rd.smooth("char", 1, 9))
+    even = marbles.cold("[abc]----|", scheduler, values=LETTERS, frame=1).pipe(rd.smooth("char", 1, 9))
     first, second = scheduler.create_observer(), scheduler.create_observer()
     even.subscribe(first, scheduler=scheduler)
     scheduler.schedule_absolute(1, lambda *_: even.subscribe(second, scheduler=scheduler))
     scheduler.start()
-    assert first.messages == marbles("ab---(c|)", LETTERS, start=0)
-    assert second.messages == marbles("ab---(c|)", LETTERS, start=1)
+    assert line_of(first.messages, values=LETTERS) == "ab---[c|]"
+    assert line_of(second.messages, values=LETTERS, start=1) == "ab---[c|]"
 
 
 def test_no_timer_runs_in_silence() -> None:
@@ -506,27 +490,25 @@ def test_everything_arrives_in_order_in_time_before_the_end_and_however_it_was_s
 ) -> None:
     times = [sum(gap for gap, _ in stream[: count + 1]) for count in range(len(stream))]
     end = (times[-1] if times else 0) + 1
-    last = ReactiveTest.on_error(end, BOOM) if error else ReactiveTest.on_completed(end)
+    last: marbles.Record = (end, "error", BOOM) if error else (end, "completed", None)
 
-    def messages(split: Callable[[str], list[str]]) -> list[Any]:
-        source = []
+    def records(split: Callable[[str], list[str]]) -> list[marbles.Record]:
+        source: list[marbles.Record] = []
         for time, (_, event) in zip(times, stream):
             events = [PING] if event is PING else [text(part) for part in split(event)]
-            source += [ReactiveTest.on_next(time, event) for event in events]
-        return run([*source, last], rd.smooth(chunking, rate, lag))[0]
+            source += [(time, "next", event) for event in events]
+        return through([*source, last], rd.smooth(chunking, rate, lag))[0]
 
-    whole = messages(lambda piece: [piece])
-    assert messages(list) == whole
+    whole = records(lambda piece: [piece])
+    assert records(list) == whole
     at = data.draw(st.integers(0, 5))
-    assert messages(lambda piece: [piece[:at], piece[at:]]) == whole
+    assert records(lambda piece: [piece[:at], piece[at:]]) == whole
 
-    assert whole[-1].value.kind == ("E" if error else "C")
+    assert whole[-1][1:] == last[1:]
     came = [unit for time, (_, event) in zip(times, stream) for unit in _units(event, time)]
-    left = [
-        unit for message in whole[:-1] for unit in _units(_shown(message.value.value), message.time - 200)
-    ]
+    left = [unit for time, _, event in whole[:-1] for unit in _units(_shown(event), time)]
     assert [unit for unit, _ in came] == [unit for unit, _ in left]
-    assert whole[-1].time - 200 <= end + lag
+    assert whole[-1][0] <= end + lag
     for (unit, before), (_, after), (following, _) in zip(came, left, [*came[1:], (PING, 0.0)]):
         assert after >= before
         if unit not in (PING, "\u200d", "🇩") and following != "\u200d":  # these may wait for what they need

@@ -17,13 +17,16 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import Subject
 from reactivex.testing import ReactiveTest, TestScheduler
-from support.marbles import BOOM, marbles, run
+from support.lines import line_of, through, whole
 
 import rxdelta as rd
 from rxdelta.runtime import clocks
+from rxdelta.testing import marbles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+BOOM = ValueError("boom")
 
 on_next, on_completed = ReactiveTest.on_next, ReactiveTest.on_completed
 
@@ -68,47 +71,46 @@ class Noting(TestScheduler):
     [
         pytest.param("-a--------b---|", "-a--------b---|", id="a slow source is untouched"),
         pytest.param("-abc------d---|", "-a---c----d---|", id="a burst keeps its first and its newest"),
-        pytest.param("abcdefghijkl|", "a---e---i---(l|)", id="a steady source is paced"),
-        pytest.param("(abc)---|", "a---c---|", id="what comes at once is a burst"),
-        pytest.param("-ab|", "-a-(b|)", id="completion flushes"),
-        pytest.param("-ab#", "-a-(b#)", id="an error flushes"),
+        pytest.param("abcdefghijkl|", "a---e---i---[l|]", id="a steady source is paced"),
+        pytest.param("[abc]-------|", "a---c---|", id="what comes at once is a burst"),
+        pytest.param("-ab|", "-a-[b|]", id="completion flushes"),
+        pytest.param("-ab#", "-a-[b#]", id="an error flushes"),
         pytest.param("-a--|", "-a--|", id="completion with nothing held"),
         pytest.param("-a--#", "-a--#", id="an error with nothing held"),
         pytest.param("-a--------|", "-a--------|", id="completion long after the window"),
         pytest.param("-ab--c----|", "-a---c----|", id="a value on the edge is the newest"),
         pytest.param("-a---b---|", "-a---b---|", id="a value on the edge of a silent window goes at once"),
         pytest.param("-a----b--|", "-a----b--|", id="after a silent window a value goes at once"),
-        pytest.param("-ab---c--|", "-a---b---(c|)", id="a flush at the edge opens the next window"),
-        pytest.param("-ab--|", "-a---(b|)", id="completion on the edge"),
-        pytest.param("-ab--#", "-a---(b#)", id="an error on the edge"),
+        pytest.param("-ab---c--|", "-a---b---[c|]", id="a flush at the edge opens the next window"),
+        pytest.param("-ab--|", "-a---[b|]", id="completion on the edge"),
+        pytest.param("-ab--#", "-a---[b#]", id="an error on the edge"),
         pytest.param("-ab", "-a---b", id="a source that goes silent"),
         pytest.param("a|", "a|", id="one value"),
-        pytest.param("(a|)", "(a|)", id="one value and the end"),
-        pytest.param("(ab|)", "(ab|)", id="all at once"),
+        pytest.param("[a|]", "[a|]", id="one value and the end"),
+        pytest.param("[ab|]", "[ab|]", id="all at once"),
         pytest.param("--|", "--|", id="empty"),
         pytest.param("#", "#", id="only an error"),
         pytest.param("------", "------", id="never"),
     ],
 )
 def test_at_most_one_value_in_four_ticks(source: str, expected: str) -> None:
-    messages, subscriptions = run(marbles(source, start=0), rd.throttle_latest(4))
-    assert messages == marbles(expected)
-    ended = [message.time for message in marbles(source) if message.value.kind in "CE"]
-    assert subscriptions == [ReactiveTest.subscribe(200, *(ended or [10_000]))]
+    marbles.check(source, rd.throttle_latest(4), gives=expected, values=str, frame=1, reads=whole(source))
 
 
 def test_disposal_stops_the_source_and_the_timer() -> None:
     scheduler = Noting()
-    hot = scheduler.create_hot_observable(marbles("-ab----"))
+    hot = scheduler.create_hot_observable(on_next(201, "a"), on_next(202, "b"))
     results = scheduler.start(lambda: hot.pipe(rd.throttle_latest(4)), disposed=203)
-    assert results.messages == marbles("-a")
+    assert line_of(results.messages, start=200) == "-a"
     assert hot.subscriptions == [ReactiveTest.subscribe(200, 203)]
     assert scheduler.fired == []
 
 
 def test_no_timer_runs_in_silence_or_after_the_end() -> None:
     scheduler = Noting()
-    hot = scheduler.create_hot_observable(marbles("-ab--------c|"))
+    hot = scheduler.create_hot_observable(
+        on_next(201, "a"), on_next(202, "b"), on_next(211, "c"), on_completed(212)
+    )
     scheduler.start(lambda: hot.pipe(rd.throttle_latest(4)))
     assert scheduler.fired == [205, 209]
 
@@ -222,14 +224,12 @@ def test_a_source_that_ends_and_goes_on_inside_subscribe_is_not_heard_again() ->
 
 def test_two_subscriptions_know_nothing_of_each_other() -> None:
     scheduler = TestScheduler()
-    cold = scheduler.create_cold_observable(marbles("ab|", start=0))
-    throttled = cold.pipe(rd.throttle_latest(4))
+    throttled = marbles.cold("ab|", scheduler, values=str, frame=1).pipe(rd.throttle_latest(4))
     first, second = scheduler.create_observer(), scheduler.create_observer()
     throttled.subscribe(first, scheduler=scheduler)
     scheduler.schedule_absolute(1, lambda *_: throttled.subscribe(second, scheduler=scheduler))
     scheduler.start()
-    assert first.messages == marbles("a-(b|)", start=0)
-    assert second.messages == marbles("a-(b|)", start=1)
+    assert line_of(first.messages) == line_of(second.messages, start=1) == "a-[b|]"
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 0.0, float("nan"), float("inf"), True, "1", None])
@@ -249,21 +249,22 @@ def test_57_the_own_thread_goes_by_a_clock_that_never_jumps(monkeypatch: pytest.
 
 def test_the_first_event_is_refused_although_none_would_be_dropped_yet() -> None:
     events = dict(zip("abc", [rd.events.TextDelta(0, mark) for mark in "abc"]))
-    messages, subscriptions = run(marbles("-a-----b-c-|", events, start=0), rd.throttle_latest(4))
-    (end,) = messages
-    error = end.value.exception
+    scheduler = TestScheduler()
+    source = scheduler.create_cold_observable(
+        on_next(1, events["a"]), on_next(7, events["b"]), on_completed(11)
+    )
+    ((_, _, error),) = marbles.records(source.pipe(rd.throttle_latest(4)), scheduler)
     assert type(error) is rd.InvalidValueError
     assert "scan_deltas()" in str(error)
     assert "compact_deltas()" in str(error)
     assert error.value is events["a"]
-    assert subscriptions == [ReactiveTest.subscribe(200, 201)]
+    assert source.subscriptions == [ReactiveTest.subscribe(0, 1)]
 
 
 def test_events_pass_if_the_user_says_which_replaces_which() -> None:
     events = {mark: rd.events.TextDelta(index, mark) for index, mark in enumerate("abcd")}
-    source = marbles("abcd-----|", events, start=0)
-    messages, _ = run(source, rd.throttle_latest(4, key=lambda event: event.index % 2))
-    assert messages == marbles("a---(cd)-|", events)
+    by_parity = rd.throttle_latest(4, key=lambda event: event.index % 2)
+    marbles.check("abcd-----|", by_parity, gives="a---[cd]----|", values=events, frame=1)
 
 
 def test_51_an_observer_that_raises_in_a_timer_ends_the_subscription(
@@ -468,11 +469,11 @@ def test_gaps_hold_nothing_waits_too_long_and_the_last_value_always_arrives(
 ) -> None:
     times = [sum(gaps[: count + 1]) for count in range(len(gaps))]
     end = (times[-1] if times else 0) + 1
-    source = [on_next(time, count) for count, time in enumerate(times)]
-    source.append(ReactiveTest.on_error(end, BOOM) if error else on_completed(end))
-    messages, _ = run(source, rd.throttle_latest(window))
-    emitted = [(message.time - 200, message.value.value) for message in messages if message.value.kind == "N"]
-    assert [message.value.kind for message in messages[len(emitted) :]] == ["E" if error else "C"]
+    source: list[marbles.Record] = [(time, "next", count) for count, time in enumerate(times)]
+    source.append((end, "error", BOOM) if error else (end, "completed", None))
+    records, _ = through(source, rd.throttle_latest(window))
+    emitted = [(time, value) for time, kind, value in records if kind == "next"]
+    assert [kind for _, kind, _ in records[len(emitted) :]] == ["error" if error else "completed"]
     assert all(after - before >= window for (before, _), (after, _) in pairwise(emitted) if after != end)
     assert all(one < other for (_, one), (_, other) in pairwise(emitted))
     assert [value for _, value in emitted[:1]] == [0][: len(times)]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reactivex import operators as ops
 from support.cost import lines_run
-from support.marbles import marbles, run
+from support.lines import through
 from support.replies import REPLIES
 
 import rxdelta as rd
@@ -65,9 +65,8 @@ def test_each_call_at_its_own_finish() -> None:
         "G": ev.BlockFinish(1),
         "E": END,
     }
-    messages, _ = run(marbles("SaTcGb--FE|", marks, start=0), rd.completed_tool_calls())
-    seen = [(m.time - 200, m.value.value.call_id) for m in messages if m.value.kind == "N"]
-    assert seen == [(4, "c2"), (8, "c1")]
+    records, _ = through("SaTcGb--FE|", rd.completed_tool_calls(), values=marks)
+    assert [(time, call.call_id) for time, kind, call in records if kind == "next"] == [(4, "c2"), (8, "c1")]
 
 
 @pytest.mark.parametrize(

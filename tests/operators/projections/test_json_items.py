@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reactivex import operators as ops
 from support.bounded import bounded
-from support.marbles import marbles, run
+from support.lines import through
 
 import rxdelta as rd
 from rxdelta import events as ev
@@ -53,8 +53,8 @@ def of(text: str, path: Any = (), size: int = 1000) -> list[Any]:
 def test_each_item_when_it_is_closed() -> None:
     marks: dict[str, Any] = {"S": START, "F": FINISH, "E": END}
     marks |= dict(zip("abcdef", map(says, ['["x', '", {"k"', ": [1]}, 1", "2", " , true", ', "y"]'])))
-    messages, _ = run(marbles("Sabc-def-FE|", marks, start=0), rd.json_items())
-    seen = [(m.time - 200, m.value.value) for m in messages if m.value.kind == "N"]
+    records, _ = through("Sabc-def-FE|", rd.json_items(), values=marks)
+    seen = [(time, item) for time, kind, item in records if kind == "next"]
     assert seen == [(2, "x"), (3, {"k": [1]}), (6, 12), (6, True), (7, "y")]
 
 

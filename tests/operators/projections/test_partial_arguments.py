@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from reactivex import operators as ops
 from support.bounded import bounded
-from support.marbles import marbles, run
+from support.lines import through
 from support.replies import REPLIES
 
 import rxdelta as rd
@@ -62,8 +62,8 @@ def short(partial: Any) -> Any:
 def test_a_value_whenever_what_can_be_seen_changed() -> None:
     marks: dict[str, Any] = {"S": start(), "F": FINISH, "E": END}
     marks |= dict(zip("abcdefgh", map(args, ['{"q', '": "', "ti", "des", '",', ' "n": ', "1", "2}"])))
-    messages, _ = run(marbles("Sabcd-efgh-FE|", marks, start=0), rd.partial_arguments())
-    seen = [(m.time - 200, short(m.value.value)) for m in messages if m.value.kind == "N"]
+    records, _ = through("Sabcd-efgh-FE|", rd.partial_arguments(), values=marks)
+    seen = [(time, short(partial)) for time, kind, partial in records if kind == "next"]
     assert seen == [
         (1, {}),
         (2, {"q": ""}),

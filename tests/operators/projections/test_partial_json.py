@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reactivex import operators as ops
 from support.cost import lines_run
-from support.marbles import marbles, run
+from support.lines import through
 
 import rxdelta as rd
 from rxdelta import events as ev
@@ -52,8 +52,8 @@ WHOLE = '{"a": 1}'
 def test_a_value_whenever_what_can_be_seen_changed() -> None:
     marks: dict[str, Any] = {"S": start(), "F": FINISH, "E": END}
     marks |= dict(zip("abcde", map(says, ['{"q', '": "', "ti", 'des"', " }"])))
-    messages, _ = run(marbles("Sabc-de-F-E|", marks, start=0), rd.partial_json())
-    seen = [(m.time - 200, short(m.value.value)) for m in messages if m.value.kind == "N"]
+    records, _ = through("Sabc-de-F-E|", rd.partial_json(), values=marks)
+    seen = [(time, short(partial)) for time, kind, partial in records if kind == "next"]
     tides = {"q": "tides"}
     assert seen == [
         (1, {}),
@@ -63,7 +63,7 @@ def test_a_value_whenever_what_can_be_seen_changed() -> None:
         (6, tides),
         (10, (tides, "complete")),
     ]
-    assert all(m.value.value.call_id is m.value.value.name is None for m in messages[:-1])
+    assert all(partial.call_id is partial.name is None for _, _, partial in records[:-1])
 
 
 @pytest.mark.parametrize(

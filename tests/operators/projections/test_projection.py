@@ -13,14 +13,17 @@ from reactivex import Observable, abc
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest, TestScheduler
+from reactivex.testing import TestScheduler
 from support.bounded import bounded
-from support.marbles import BOOM, marbles, run
+from support.lines import through, whole
 from support.replies import ANTHROPIC
 from support.shared import recordings
 
 import rxdelta as rd
 from rxdelta import events as ev
+from rxdelta.testing import marbles
+
+BOOM = ValueError("boom")
 
 USAGE, MORE_USAGE = rd.TokenUsage(3, 1), rd.TokenUsage(3, 9)
 MARKS: dict[str, Any] = {
@@ -64,7 +67,7 @@ DIAGRAMS = {  # what a whole message brings, value by value
     "completed_tool_calls    ": "-----------a---|",
     "partial_arguments       ": "---------abc---|",
     "partial_json            ": "-----ab-------c|",
-    "json_items              ": "------(ab)-----|",
+    "json_items              ": "------[ab]--------|",
     "json_items of a call    ": "---------a-----|",
 }
 WHOLE = DIAGRAMS.pop("source".ljust(24))
@@ -86,12 +89,14 @@ def shown(value: Any) -> Any:
     return value.arguments if isinstance(value, rd.ToolCall) else value
 
 
-def project(name: str, source: str, **options: Any) -> tuple[list[tuple[int, Any]], list[Any], list[Any]]:
-    """The values with their ticks, how it ended, and the subscriptions."""
-    messages, subscriptions = run(marbles(source, MARKS, start=0), bounded(OPERATORS[name], **options))
-    values = [(int(m.time - 200), shown(m.value.value)) for m in messages if m.value.kind == "N"]
-    ends = [m.value.exception if m.value.kind == "E" else "|" for m in messages if m.value.kind != "N"]
-    return values, ends, subscriptions
+def project(
+    name: str, source: str, *, until: float | None = None, **options: Any
+) -> tuple[list[tuple[float, Any]], list[Any], list[Any]]:
+    """The values with their times, how it ended, and when the source was read."""
+    operator = bounded(OPERATORS[name], **options)
+    records, reads = through(source, operator, values=MARKS, error=BOOM, until=until)
+    values = [(time, shown(value)) for time, kind, value in records if kind == "next"]
+    return values, [error or "|" for _, kind, error in records if kind != "next"], reads
 
 
 def values(name: str, source: str, **options: Any) -> list[Any]:
@@ -100,13 +105,8 @@ def values(name: str, source: str, **options: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("name", "diagram"), [(name.strip(), drawn) for name, drawn in DIAGRAMS.items()])
 def test_each_value_as_it_comes_and_the_end_with_the_source(name: str, diagram: str) -> None:
-    drawn = marbles(diagram, start=0)
-    ticks = [int(record.time) for record in drawn if record.value.kind == "N"]
-    assert project(name, WHOLE) == (
-        [*zip(ticks, EXPECTED[name], strict=True)],
-        ["|"],
-        [ReactiveTest.subscribe(200, 215)],
-    )
+    times = [time for time, kind, _ in marbles.parse(diagram, values=str, frame=1) if kind == "next"]
+    assert project(name, WHOLE) == ([*zip(times, EXPECTED[name], strict=True)], ["|"], [(0, 15)])
 
 
 @each_operator
@@ -124,27 +124,21 @@ def test_each_value_as_it_comes_and_the_end_with_the_source(name: str, diagram: 
     ],
 )
 def test_nothing_comes_of(name: str, source: str, end: Any) -> None:
-    seen, ends, subscriptions = project(name, source)
-    assert (seen, ends) == ([], [] if end is None else [end])
-    assert subscriptions == [ReactiveTest.subscribe(200, 10_000 if end is None else 199 + len(source))]
+    assert project(name, source) == ([], [] if end is None else [end], whole(source))
 
 
 @each_operator
 @pytest.mark.parametrize("cut", range(len(WHOLE)))
 def test_an_error_at_any_point_is_passed_on_after_what_came_before(name: str, cut: int) -> None:
-    whole, _, _ = project(name, WHOLE)
-    seen, ends, subscriptions = project(name, f"{WHOLE[:cut]}#")
-    assert seen == [value for value in whole if value[0] < cut]
-    assert ends == [BOOM]
-    assert subscriptions == [ReactiveTest.subscribe(200, 200 + cut)]
+    before = [value for value in project(name, WHOLE)[0] if value[0] < cut]
+    assert project(name, f"{WHOLE[:cut]}#") == (before, [BOOM], [(0, cut)])
 
 
 @each_operator
 @pytest.mark.parametrize("cut", range(1, len(WHOLE)))
 def test_disposal_at_any_point_disposes_the_source(name: str, cut: int) -> None:
-    messages, subscriptions = run(marbles(WHOLE, MARKS, start=0), OPERATORS[name](), disposed=200 + cut)
-    assert all(message.time < 200 + cut for message in messages)
-    assert subscriptions == [ReactiveTest.subscribe(200, 200 + cut)]
+    before = [value for value in project(name, WHOLE)[0] if value[0] < cut]
+    assert project(name, WHOLE, until=cut) == (before, [], [(0, cut)])
 
 
 @each_operator
@@ -153,11 +147,11 @@ def test_disposal_at_any_point_disposes_the_source(name: str, cut: int) -> None:
     [("!", rd.ProviderError), ("?", rd.InvalidValueError), ("x", rd.InvalidValueError)],
 )
 def test_an_error_event_and_what_is_no_event_end_the_stream(name: str, mark: str, kind: type) -> None:
-    seen, ends, subscriptions = project(name, WHOLE.replace("h12", f"h{mark}12"))
+    seen, ends, reads = project(name, WHOLE.replace("h12", f"h{mark}12"))
     before = WHOLE.index("h")
     assert seen == [value for value in project(name, WHOLE)[0] if value[0] <= before]
     assert [type(end) for end in ends] == [kind]
-    assert subscriptions == [ReactiveTest.subscribe(200, 201 + before)]
+    assert reads == [(0, 1 + before)]
 
 
 def test_the_providers_error_keeps_its_words_and_a_chunk_gets_a_hint() -> None:

@@ -17,14 +17,17 @@ from reactivex import Observable, abc
 from reactivex import operators as ops
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import ReplaySubject, Subject
-from reactivex.testing import ReactiveTest, TestScheduler
+from reactivex.testing import TestScheduler
 from support.bounded import bounded
-from support.marbles import BOOM, marbles, run
+from support.lines import through, whole
 from support.replies import REPLIES
 
 import rxdelta as rd
 from rxdelta import events as ev
 from rxdelta.operators.projections import markdown as _markdown
+from rxdelta.testing import marbles
+
+BOOM = ValueError("boom")
 
 # Where markdown is cut.
 
@@ -451,8 +454,9 @@ VALUES = {
 }
 
 
-def blocks(source: str, operator: Any = None, **known: Any) -> tuple[list[Any], list[Any]]:
-    return run(marbles(source, MARKS, start=0), operator or rd.stable_blocks(), **known)
+def check(source: str, operator: Any = None, *, values: Any = VALUES, **more: Any) -> None:
+    events = marbles.parse(source, values=MARKS, frame=1)
+    marbles.check(events, operator or rd.stable_blocks(), values=values, frame=1, **more)
 
 
 @pytest.mark.parametrize(
@@ -461,63 +465,55 @@ def blocks(source: str, operator: Any = None, **known: Any) -> tuple[list[Any], 
         pytest.param("MSa-n-b-F-E-|", "--1-2-3-4---|", id="a text"),
         pytest.param("MSa-n-b-E---|", "--1-2-3-4---|", id="sealed at the message's end"),
         pytest.param("MSa-n-b-I---|", "--1-2-3-4---|", id="when it is interrupted"),
-        pytest.param("MSa-n-b-----|", "--1-2-3-----(4|)", id="when the source completes"),
-        pytest.param("MSa-n-b-----#", "--1-2-3-----(4#)", id="before an error"),
-        pytest.param("MSa-n------#-", "--1-2------#-", id="nothing left to seal"),
+        pytest.param("MSa-n-b-----|", "--1-2-3-----[4|]", id="when the source completes"),
+        pytest.param("MSa-n-b-----#", "--1-2-3-----[4#]", id="before an error"),
+        pytest.param("MSa-n------#", "--1-2------#", id="nothing left to seal"),
         pytest.param("MSa-F-E-----#", "--1-5-------#", id="an error after the end"),
         pytest.param("MSaFTGUcE---|", "--15--678---|", id="another part of the text"),
         pytest.param("MSa-T-UcGFE-|", "--1---67--8-|", id="which seals the one before it"),
         pytest.param("MSaFp0TG----|", "--15--------|", id="what changes nothing"),
         pytest.param("-S0-p-E-----|", "------------|", id="no text"),
         pytest.param("a-ESa-U-----|", "------------|", id="what is out of order is ignored, as in a fold"),
-        pytest.param("MSYxaxZ-----|", "----1-------(5|)", id="only its choice"),
+        pytest.param("MSYxaxZ-----|", "----1-------[5|]", id="only its choice"),
         pytest.param("MSa-RSb-F---|", "--1-9-b-B---|", id="another attempt"),
         pytest.param("R-MSR-a-----|", "------------|", id="or when nothing has come"),
         pytest.param("MSa-ENSb-E--|", "--1-5--b-B--|", id="another message"),
-        pytest.param("U-S-a-c-----|", "u-v-A-D-----(C|)", id="a part that goes on though another has begun"),
+        pytest.param("U-S-a-c-----|", "u-v-A-D-----[C|]", id="a part that goes on though another has begun"),
         pytest.param("MSa-EMSb-E--|", "--1-5--b-B--|", id="another message, also of the same id"),
         pytest.param("MS----------|", "------------|", id="an empty part"),
-        pytest.param("|            ", "|            ", id="empty"),
-        pytest.param("#            ", "#            ", id="only an error"),
+        pytest.param("|", "|", id="empty"),
+        pytest.param("#", "#", id="only an error"),
         pytest.param("MSa----------", "--1----------", id="never"),
     ],
 )
 def test_blocks_and_tail_on_each_change_of_the_text(source: str, expected: str) -> None:
-    messages, subscriptions = blocks(source)
-    assert messages == marbles(expected, VALUES)
-    ends = [200 + place for place, mark in enumerate(source) if mark in "|#"] or [10_000]
-    assert subscriptions == [ReactiveTest.subscribe(200, ends[0])]
+    check(source, gives=expected, reads=whole(source))
 
 
 def test_another_choice() -> None:
-    messages, _ = blocks("MSYxaxZ--|", bounded(rd.stable_blocks, choice=1))
-    assert [message.value.value for message in messages[:-1]] == [
-        VALUES["y"],
-        VALUES["x"],
-        md("yxx"),
-        md("yxx", ""),
-    ]
+    values = VALUES | {"1": md("yxx"), "2": md("yxx", "")}
+    check("MSYxaxZ--|", bounded(rd.stable_blocks, choice=1), gives="--yx-12--|", values=values)
 
 
 @pytest.mark.parametrize(
     ("mark", "kind"), [("!", rd.ProviderError), ("?", rd.InvalidValueError)], ids=["StreamError", "no event"]
 )
 def test_an_error_comes_after_the_sealed_tail(mark: str, kind: type) -> None:
-    messages, subscriptions = blocks(f"MSa-{mark}-b|")
-    assert messages[:2] == marbles("--1-5", VALUES)
-    assert [type(message.value.exception) for message in messages[2:]] == [kind]
-    assert subscriptions == [ReactiveTest.subscribe(200, 204)]
+    records, reads = through(f"MSa-{mark}-b|", rd.stable_blocks(), values=MARKS)
+    *values, (time, _, error) = records
+    assert marbles.draw(values, values=VALUES, frame=1) == "--1-5"
+    assert (time, type(error), reads) == (4, kind, [(0, 4)])
 
 
 @pytest.mark.parametrize(
     ("limits", "limit"), [(rd.Limits(block_chars=2), "block_chars"), (rd.Limits(blocks=1), "blocks")]
 )
 def test_untrusted_input_is_bounded(limits: rd.Limits, limit: str) -> None:
-    messages, _ = blocks(
-        "MSaFSaUcb-|" if limit == "blocks" else "MSaabb-|", bounded(rd.stable_blocks, limits=limits)
-    )
-    assert messages[-1].value.exception.limit == limit
-    assert messages[-2].value.value.tail == ""
+    line = "MSaFSaUcb-|" if limit == "blocks" else "MSaabb-|"
+    records, _ = through(line, bounded(rd.stable_blocks, limits=limits), values=MARKS)
+    (*_, (_, _, before), (_, _, error)) = records
+    assert error.limit == limit
+    assert before.tail == ""
 
 
 def told(*events: Any) -> list[rd.types.StableMarkdown]:
@@ -578,9 +574,7 @@ def test_a_surrogate_pair_in_two_pieces_is_one_character() -> None:
 
 
 def test_disposal_disposes_the_source() -> None:
-    messages, subscriptions = blocks("MSa-n-b-|", disposed=205)
-    assert messages == marbles("--1-2", VALUES)
-    assert subscriptions == [ReactiveTest.subscribe(200, 205)]
+    check("MSa-n-b-|", gives="--1-2", until=5, reads=[(0, 5)])
 
 
 def test_two_subscriptions_know_nothing_of_each_other() -> None:

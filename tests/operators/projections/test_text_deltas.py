@@ -10,12 +10,12 @@ import reactivex as rx
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reactivex import operators as ops
-from support.marbles import marbles, run
 from support.replies import REPLIES
 
 import rxdelta as rd
 from rxdelta import events as ev
 from rxdelta.core import BlockFold, _tail
+from rxdelta.testing import marbles
 
 START, FINISH = ev.BlockStart(0, {"type": "text"}), ev.BlockFinish(0)
 THINK = ev.BlockStart(0, {"type": "reasoning"})
@@ -40,9 +40,8 @@ def begins(text: str, index: int | str = 0, type: str = "text") -> ev.BlockStart
 
 
 def test_each_piece_when_it_comes() -> None:
-    marks = {"S": START, "a": says("a"), "b": says("b"), "_": says(""), "F": FINISH}
-    messages, _ = run(marbles("-Sa_-bF|", marks, start=0), rd.text_deltas())
-    assert messages == marbles("--a--b-|")
+    marks = {"S": START, "a": says("a"), "b": says("b"), "_": says(""), "F": FINISH, "1": "a", "2": "b"}
+    marbles.check("-Sa_-bF|", rd.text_deltas(), gives="--1--2-|", values=marks, frame=1)
 
 
 @pytest.mark.parametrize(

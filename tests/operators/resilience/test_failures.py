@@ -146,6 +146,14 @@ def test_these_stay(error: Any) -> None:
     assert not rd.errors.is_transient(error if isinstance(error, BaseException) else Exception(error))
 
 
+@pytest.mark.parametrize("says", [True, False])
+def test_an_exception_may_say_it_itself(says: bool) -> None:
+    class Own(ConnectionError if not says else Exception):  # type: ignore[misc]
+        transient = says
+
+    assert rd.errors.is_transient(Own()) is says
+
+
 def test_causes_that_go_in_a_circle_end() -> None:
     one, other = ValueError(), KeyError()
     one.__cause__, other.__cause__ = other, one

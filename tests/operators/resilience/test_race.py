@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
-from reactivex.testing import ReactiveTest, TestScheduler
-from support.contests import ERRORS, MARKS, contest, told
+from reactivex.scheduler import VirtualTimeScheduler
+from reactivex.testing import TestScheduler
+from support.contests import ERRORS, MARKS, contest
 from support.loops import Stream
 from support.loops import run as run_loop
-from support.marbles import SUBSCRIBED
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
+from rxdelta.testing import VirtualTime, marbles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,46 +45,46 @@ def no_thread_is_left() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("sources", "output", "read"),
     [
-        pytest.param(["-s---a|", "--t-c-d|"], "4:tc 6:d 7:|", [[(0, 4)], [(0, 7)]], id="the first content wins"),
-        pytest.param(["-s-a-|", "--t-c|"], "3:sa 5:|", [[(0, 5)], [(0, 3)]], id="a start wins nothing"),
-        pytest.param(["-s-a|", "-t-c|"], "3:sa 4:|", [[(0, 4)], [(0, 3)]], id="in the same instant the first"),
-        pytest.param(["-#", "--E", "-t|", "---c|"], "3:c 4:|", [[(0, 1)], [(0, 2)], [(0, 2)], [(0, 4)]], id="losers"),
-        pytest.param(["-sx---", "-----c|"], "5:c 6:|", [[(0, 5)], [(0, 6)]], id="a refused reply left open"),
-        pytest.param(["-sx---", "---#"], "3:sx", [[(0, END)], [(0, 3)]], id="which is the best there is"),
-        pytest.param(["---t|", "-s|"], "4:s|", [[(0, 4)], [(0, 2)]], id="the first that is empty"),
-        pytest.param(["-s#", "-t|"], "2:t|", [[(0, 2)], [(0, 2)]], id="an empty one rather than an error"),
-        pytest.param(["-a#", "-----c|"], "1:a 2:#", [[(0, 2)], [(0, 1)]], id="an error behind the first content"),
+        pytest.param(["-s---a|", "--t-c-d|"], "----[tc]-d|", [[(0, 4)], [(0, 7)]], id="the first content wins"),
+        pytest.param(["-s-a-|", "--t-c|"], "---[sa]-|", [[(0, 5)], [(0, 3)]], id="a start wins nothing"),
+        pytest.param(["-s-a|", "-t-c|"], "---[sa]|", [[(0, 4)], [(0, 3)]], id="in the same instant the first"),
+        pytest.param(["-#", "--E", "-t|", "---c|"], "---c|", [[(0, 1)], [(0, 2)], [(0, 2)], [(0, 4)]], id="losers"),
+        pytest.param(["-sx---", "-----c|"], "-----c|", [[(0, 5)], [(0, 6)]], id="a refused reply left open"),
+        pytest.param(["-sx---", "---#"], "---[sx]", [[(0, END)], [(0, 3)]], id="which is the best there is"),
+        pytest.param(["---t|", "-s|"], "----[s|]", [[(0, 4)], [(0, 2)]], id="the first that is empty"),
+        pytest.param(["-s#", "-t|"], "--[t|]", [[(0, 2)], [(0, 2)]], id="an empty one rather than an error"),
+        pytest.param(["-a#", "-----c|"], "-a#", [[(0, 2)], [(0, 1)]], id="an error behind the first content"),
     ],
 )  # fmt: skip
 def test_all_at_once(sources: list[str], output: str, read: list[list[tuple[float, float]]]) -> None:
-    assert contest(rd.race, *sources) == (told(output, error=1), read)
+    assert contest(rd.race, *sources) == (output, read)
 
 
 @pytest.mark.parametrize(
     ("sources", "output", "read"),
     [
-        pytest.param(["-s-a|", "c|"], "3:sa 4:|", [[(0, 4)], []], id="in time"),
-        pytest.param(["-s---a|", "--t-c|"], "5:sa 6:|", [[(0, 6)], [(4, 5)]], id="late, but first"),
-        pytest.param(["-s-------a|", "-t-c|"], "7:tc 8:|", [[(0, 7)], [(4, 8)]], id="overtaken"),
-        pytest.param(["-s#", "-t-c|"], "5:tc 6:|", [[(0, 2)], [(2, 6)]], id="at once on a failure"),
-        pytest.param(["-s|", "-t-c|"], "5:tc 6:|", [[(0, 2)], [(2, 6)]], id="at once on an empty reply"),
-        pytest.param(["-s#", NEVER, "-a|"], "7:a 8:|", [[(0, 2)], [(2, 7)], [(6, 8)]], id="counted from the last"),
-        pytest.param([NEVER, "-#", NEVER, "a|"], "9:a 10:|", [[(0, 9)], [(4, 5)], [(5, 9)], [(9, 10)]], id="a second that fails"),
-        pytest.param([NEVER, NEVER, "-a|"], "9:a 10:|", [[(0, 9)], [(4, 9)], [(8, 10)]], id="one after another"),
+        pytest.param(["-s-a|", "c|"], "---[sa]|", [[(0, 4)], []], id="in time"),
+        pytest.param(["-s---a|", "--t-c|"], "-----[sa]|", [[(0, 6)], [(4, 5)]], id="late, but first"),
+        pytest.param(["-s-------a|", "-t-c|"], "-------[tc]|", [[(0, 7)], [(4, 8)]], id="overtaken"),
+        pytest.param(["-s#", "-t-c|"], "-----[tc]|", [[(0, 2)], [(2, 6)]], id="at once on a failure"),
+        pytest.param(["-s|", "-t-c|"], "-----[tc]|", [[(0, 2)], [(2, 6)]], id="at once on an empty reply"),
+        pytest.param(["-s#", NEVER, "-a|"], "-------a|", [[(0, 2)], [(2, 7)], [(6, 8)]], id="counted from the last"),
+        pytest.param([NEVER, "-#", NEVER, "a|"], "---------a|", [[(0, 9)], [(4, 5)], [(5, 9)], [(9, 10)]], id="a second that fails"),
+        pytest.param([NEVER, NEVER, "-a|"], "---------a|", [[(0, 9)], [(4, 9)], [(8, 10)]], id="one after another"),
         pytest.param([NEVER], "", [[(0, END)]], id="the only one"),
-        pytest.param(["-s-----#", "-#"], "7:#", [[(0, 7)], [(4, 5)]], id="all fail"),
+        pytest.param(["-s-----#", "-#"], "-------#", [[(0, 7)], [(4, 5)]], id="all fail"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("after", [4, timedelta(seconds=4)])
 def test_one_after_another(
     sources: list[str], output: str, read: list[list[tuple[float, float]]], after: float | timedelta
 ) -> None:
-    assert contest(partial(rd.race, after=after), *sources) == (told(output, error=1), read)
+    assert contest(partial(rd.race, after=after), *sources) == (output, read)
 
 
 def test_the_diagram() -> None:
-    messages, _ = contest(partial(rd.race, after=4), "-s-------a-b-|", "-s-c-d-|")
-    assert messages == told("7:sc 9:d 11:|")
+    line, _ = contest(partial(rd.race, after=4), "-s-------a-b-|", "-s-c-d-|")
+    assert line == "-------[sc]-d-|"
 
 
 def test_nothing_to_wait_for_is_at_once() -> None:
@@ -204,38 +204,25 @@ def test_all_events_of_one_source_are_emitted_unchanged_and_none_of_another(
     for error in ERRORS:
         error.__dict__.pop("__notes__", None)
     story = Story(sources, after)
-    clock = TestScheduler()
-    cold = [clock.create_cold_observable(played(at, script)) for at, script in enumerate(sources)]
+    clock = VirtualTimeScheduler()
+    cold = [marbles.cold(played(at, script), clock) for at, script in enumerate(sources)]
     make = rd.fallback if after is None else partial(rd.race, after=after)
     given: list[Any] = [partial(rx.pipe, one) for one in cold] if by_function else cold
-    results = clock.start(lambda: make(*given), disposed=SUBSCRIBED + LONG)
-    output: list[Any] = results.messages
-    assert [(one.time - SUBSCRIBED, one.value.kind) for one in output] == [
-        (time, {"|": "C", "#": "E"}.get(mark, "N")) for time, mark in story.output()
+    output = marbles.records(make(*given), clock, until=LONG)
+    assert [(time, kind) for time, kind, _ in output] == [
+        (time, {"|": "completed", "#": "error"}.get(mark, "next")) for time, mark in story.output()
     ]
     if story.winner is not None:
-        known: list[Any] = cold[story.winner].messages
-        for one, its in zip(output, known, strict=True):
-            assert one.value == its.value
-            assert getattr(one.value, "value", None) is getattr(its.value, "value", None)
+        for (_, _, one), (_, _, its) in zip(output, played(story.winner, sources[story.winner]), strict=True):
+            assert one is its
     elif output:
-        assert len(getattr(output[0].value.exception, "__notes__", [])) == len(sources) - 1
-    assert [
-        [(one.subscribe - SUBSCRIBED, one.unsubscribe - SUBSCRIBED) for one in source.subscriptions]
-        for source in cold
-    ] == story.reads()
+        assert len(getattr(output[0][2], "__notes__", [])) == len(sources) - 1
+    assert [source.subscriptions for source in cold] == story.reads()
 
 
-def played(at: int, script: Script) -> list[Any]:
-    made: dict[str, Any] = {
-        "|": ReactiveTest.on_completed,
-        "#": partial(ReactiveTest.on_error, error=ERRORS[at]),
-    }
-    return [
-        made[mark](time) if mark in made else ReactiveTest.on_next(time, OWN[at, mark])
-        for time, mark in script
-        if mark != "-"
-    ]
+def played(at: int, script: Script) -> list[marbles.Record]:
+    ends: dict[str, tuple[Any, Any]] = {"|": ("completed", None), "#": ("error", ERRORS[at])}
+    return [(time, *ends.get(mark, ("next", OWN.get((at, mark))))) for time, mark in script if mark != "-"]
 
 
 OWN = {(at, mark): attrs.evolve(event) for at in range(4) for mark, event in MARKS.items()}
@@ -519,4 +506,4 @@ def test_the_seconds_pass_on_the_running_loop() -> None:
         )
         return asyncio.get_running_loop().time() - begun
 
-    assert run_virtually(main) == pytest.approx(7_200)
+    assert VirtualTime().run(main()) == pytest.approx(7_200)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 import threading
 from copy import copy
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -15,15 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest, TestScheduler
+from reactivex.testing import TestScheduler
 from support.loops import Stream
 from support.loops import run as run_loop
-from support.marbles import BOOM, marbles
 from support.replies import ANTHROPIC
 
 import rxdelta as rd
 from rxdelta.runtime import clocks
+from rxdelta.testing import marbles
+
+BOOM = ValueError("boom")
 
 ev = rd.events
 OVERLOADED = rd.ProviderError("Overloaded", type="overloaded_error")
@@ -55,15 +57,13 @@ def reset(attempt: int, usage: rd.TokenUsage | None = None, error: Exception = O
 
 
 def attempts(
-    *diagrams: str, errors: dict[int, Exception] | None = None, **options: Any
-) -> tuple[list[tuple[float, Any]], list[Any]]:
-    """What comes of these attempts, with times from the subscription; when each was subscribed and left."""
-    scheduler = TestScheduler()
+    *lines: str, errors: dict[int, Exception] | None = None, **options: Any
+) -> tuple[list[marbles.Record], list[Any]]:
+    """What comes of these attempts, and when each was read."""
+    time = VirtualTimeScheduler()
     colds = [
-        scheduler.create_cold_observable(
-            marbles(diagram, MARKS, start=0, error=(errors or {}).get(number, OVERLOADED))
-        )
-        for number, diagram in enumerate(diagrams)
+        marbles.cold(line, time, values=MARKS, frame=1, error=(errors or {}).get(number, OVERLOADED))
+        for number, line in enumerate(lines)
     ]
     each = iter(colds)
     options = {"backoff": four, "attempts": len(colds), **options}
@@ -71,80 +71,69 @@ def attempts(
         events = rd.retry_stream(lambda partial: next(each), **options)
     else:
         events = rd.retry_stream(lambda: next(each), **options)
-    results = scheduler.start(lambda: events, disposed=300)
-    told = [
-        (
-            message.time - 200,
-            getattr(message.value, "value", None) or getattr(message.value, "exception", "|"),
-        )
-        for message in results.messages
-    ]
-    return told, [[(s.subscribe - 200, s.unsubscribe - 200) for s in cold.subscriptions] for cold in colds]
+    return marbles.records(events, time, until=100), [cold.subscriptions for cold in colds]
 
 
-def at(diagram: str, start: int = 0) -> list[tuple[float, Any]]:
-    return [
-        (message.time, getattr(message.value, "value", None) or getattr(message.value, "exception", "|"))
-        for message in marbles(diagram, MARKS, start=start, error=OVERLOADED)
-    ]
+RESETS = MARKS | {"R": reset(1), "Q": reset(2), "U": reset(1, rd.TokenUsage(3, 1))}
 
 
 @pytest.mark.parametrize(
-    ("diagrams", "expected", "subscriptions"),
+    ("lines", "expected", "reads"),
     [
-        pytest.param(["-s-ab-fM|"], at("-s-ab-fM|"), [[(0, 8)]], id="an attempt that succeeds is untouched"),
+        pytest.param(["-s-ab-fM|"], "-s-ab-fM|", [[(0, 8)]], id="an attempt that succeeds is untouched"),
         pytest.param(
             ["-sa#", "-sabfM|"],
-            [*at("-sa"), (7, reset(1)), *at("-sabfM|", 7)],
+            "-sa----RsabfM|",
             [[(0, 3)], [(7, 13)]],
             id="after a failure, the wait, a reset",
         ),
         pytest.param(
-            ["-(sa#)", "-sabfM|"],
-            [*at("-(sa)"), (5, reset(1)), *at("-sabfM|", 5)],
+            ["-[sa#]", "-sabfM|"],
+            "-[sa]---RsabfM|",
             [[(0, 1)], [(5, 11)]],
             id="a burst and a failure",
         ),
         pytest.param(
             ["#", "-sM|"],
-            [(4, reset(1)), *at("-sM|", 4)],
+            "----RsM|",
             [[(0, 0)], [(4, 7)]],
             id="before anything was said",
         ),
         pytest.param(
             ["-sa#", "-s#", "-sM|"],
-            [*at("-sa"), (7, reset(1)), *at("-s", 7), (13, reset(2)), *at("-sM|", 13)],
+            "-sa----Rs----QsM|",
             [[(0, 3)], [(7, 9)], [(13, 16)]],
             id="twice",
         ),
         pytest.param(
             ["-sa#", "-s#"],
-            [*at("-sa"), (7, reset(1)), *at("-s#", 7)],
+            "-sa----Rs#",
             [[(0, 3)], [(7, 9)]],
             id="the last attempt's error",
         ),
-        pytest.param(["#"], at("#"), [[(0, 0)]], id="one attempt"),
+        pytest.param(["#"], "#", [[(0, 0)]], id="one attempt"),
         pytest.param(
             ["-msa#", "-sM|"],
-            [*at("-msa"), (8, reset(1, rd.TokenUsage(3, 1))), *at("-sM|", 8)],
+            "-msa----UsM|",
             [[(0, 4)], [(8, 11)]],
             id="the usage is told",
         ),
-        pytest.param(["-saM#", "-sM|"], at("-saM#"), [[(0, 4)], []], id="a message that has finished"),
-        pytest.param(["-sa|", "-sM|"], at("-sa|"), [[(0, 3)], []], id="a cut message stays so"),
-        pytest.param(["|", "-sM|"], at("|"), [[(0, 0)], []], id="empty"),
-        pytest.param(["-----", "-sM|"], [], [[(0, 100)], []], id="never"),
+        pytest.param(["-saM#", "-sM|"], "-saM#", [[(0, 4)], []], id="a message that has finished"),
+        pytest.param(["-sa|", "-sM|"], "-sa|", [[(0, 3)], []], id="a cut message stays so"),
+        pytest.param(["|", "-sM|"], "|", [[(0, 0)], []], id="empty"),
+        pytest.param(["-----", "-sM|"], "", [[(0, 100)], []], id="never"),
         pytest.param(
             ["-tg#", "-sM|"],
-            [*at("-tg"), (7, reset(1)), *at("-sM|", 7)],
+            "-tg----RsM|",
             [[(0, 3)], [(7, 10)]],
             id="an open call",
         ),
-        pytest.param(["-tgf#", "-sM|"], at("-tgf#"), [[(0, 4)], []], id="a complete call"),
+        pytest.param(["-tgf#", "-sM|"], "-tgf#", [[(0, 4)], []], id="a complete call"),
     ],
 )
-def test_starting_over(diagrams: list[str], expected: list[Any], subscriptions: list[Any]) -> None:
-    assert attempts(*diagrams) == (expected, subscriptions)
+def test_starting_over(lines: list[str], expected: str, reads: list[Any]) -> None:
+    records, read = attempts(*lines)
+    assert (marbles.draw(records, values=RESETS, frame=1, error=OVERLOADED), read) == (expected, reads)
 
 
 def snapshots_of(
@@ -189,7 +178,7 @@ def test_no_text_is_doubled_and_what_the_failed_attempt_cost_is_kept() -> None:
 
 def test_what_was_said_stays_until_the_next_attempt_begins() -> None:
     told, _ = attempts("-sa#", "-sM|")
-    assert [type(event) for time, event in told if 3 <= time < 7] == []
+    assert [type(event) for time, _, event in told if 3 <= time < 7] == []
 
 
 def test_stopped_while_it_waits_the_message_is_kept() -> None:
@@ -209,7 +198,7 @@ def test_stopped_while_it_waits_the_message_is_kept() -> None:
 
 def test_calls_that_were_complete_may_be_repeated_when_that_is_said() -> None:
     told, _ = attempts("-tgf#", "-sM|", repeat_calls=True)
-    assert [type(event) for _, event in told][3:5] == [ev.AttemptReset, ev.BlockStart]
+    assert [type(event) for _, _, event in told][3:5] == [ev.AttemptReset, ev.BlockStart]
 
 
 @pytest.mark.parametrize("start", ["ready", "message"])
@@ -406,7 +395,7 @@ def test_a_complete_call_is_gone_on_with() -> None:
 
 def test_an_error_that_will_not_pass_is_passed_on_at_once() -> None:
     told, subscriptions = attempts("-sa#", "-sM|", errors={0: INVALID})
-    assert told[-1] == (3, INVALID)
+    assert told[-1] == (3, "error", INVALID)
     assert subscriptions[1] == []
 
 
@@ -527,8 +516,8 @@ def test_a_cut_message_is_asked_for_again_if_the_predicate_says_so() -> None:
     told, subscriptions = attempts(
         "-sa|", "-sa|", retry_if=lambda error: isinstance(error, rd.IncompleteMessageError)
     )
-    assert [type(event) for _, event in told[2:]] == [ev.AttemptReset, ev.BlockStart, ev.TextDelta, str]
-    assert told[-1] == (10, "|")  # the last one stays incomplete
+    assert [type(event) for _, _, event in told[2:-1]] == [ev.AttemptReset, ev.BlockStart, ev.TextDelta]
+    assert told[-1] == (10, "completed", None)  # the last one stays incomplete
     assert subscriptions == [[(0, 3)], [(7, 10)]]
 
 
@@ -538,14 +527,14 @@ def test_what_these_raise_is_the_end(what: str) -> None:
         raise BOOM
 
     told, subscriptions = attempts("-sa#", "-sM|", **{what: fail})
-    assert told[-1] == (3, BOOM)
+    assert told[-1] == (3, "error", BOOM)
     assert subscriptions[1] == []
 
 
 @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), None, "1", True])
 def test_a_backoff_gives_seconds(seconds: Any) -> None:
     told, _ = attempts("-sa#", "-sM|", backoff=lambda *_: seconds)
-    assert type(told[-1][1]) is rd.InvalidValueError
+    assert type(told[-1][2]) is rd.InvalidValueError
 
 
 def test_a_factory_that_raises_has_failed_and_one_that_gives_something_else_is_wrong() -> None:
@@ -611,11 +600,11 @@ def test_arguments_that_cannot_be_are_refused_at_once(wrong: dict[str, Any]) -> 
 
 
 def test_disposal_leaves_the_attempt_or_the_wait() -> None:
-    for disposed, left in ((202, 202), (205, 203)):
-        scheduler = TestScheduler()
-        cold = scheduler.create_cold_observable(marbles("-sa#", MARKS, start=0, error=OVERLOADED))
-        scheduler.start(partial(rd.retry_stream, lambda cold=cold: cold, backoff=four), disposed=disposed)
-        assert cold.subscriptions == [ReactiveTest.subscribe(200, left)]
+    for until, left in ((2, 2), (5, 3)):
+        time = VirtualTimeScheduler()
+        cold = marbles.cold("-sa#", time, values=MARKS, frame=1, error=OVERLOADED)
+        marbles.records(rd.retry_stream(lambda cold=cold: cold, backoff=four), time, until=until)
+        assert cold.subscriptions == [(0, left)]
 
 
 def test_each_subscription_makes_its_own_requests() -> None:

@@ -17,19 +17,20 @@ from reactivex import Observable, abc
 from reactivex import operators as ops
 from reactivex.disposable import Disposable, SerialDisposable, SingleAssignmentDisposable
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest, TestScheduler
+from reactivex.testing import TestScheduler
+from support.lines import through, whole
 from support.loops import Stream, turns
 from support.loops import run as run_loop
-from support.marbles import BOOM, marbles, run
-from support.virtual_loop import block, run_virtually
 
 import rxdelta as rd
 from rxdelta.runtime import clocks
+from rxdelta.testing import VirtualTime, marbles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Container, Iterator
 
-    from reactivex.testing.recorded import Recorded
+BOOM = ValueError("boom")
+
 
 ev = rd.events
 PING = {"type": "ping"}
@@ -45,21 +46,15 @@ def no_thread_is_left() -> Iterator[None]:
             assert not thread.is_alive()
 
 
-def split(messages: list[Recorded[Any]]) -> tuple[list[Recorded[Any]], Any]:
-    """The messages but for a stall's error; its time and limit."""
-    *told, last = messages
-    error = getattr(last.value, "exception", None)
-    if isinstance(error, rd.errors.StallTimeoutError):
-        return told, (last.time - 200, error.limit)
-    return messages, None
+def split(records: list[marbles.Record]) -> tuple[list[marbles.Record], Any]:
+    """The records but for a stall's error; its time and limit."""
+    *told, (time, _, error) = records
+    return (told, (time, error.limit)) if isinstance(error, rd.errors.StallTimeoutError) else (records, None)
 
 
 def test_the_edges_of_one_virtual_second() -> None:
-    scheduler = TestScheduler()
-    hot = scheduler.create_hot_observable(marbles("-a---b-----|", MARKS))
-    results = scheduler.start(lambda: hot.pipe(rd.stall_timeout(idle=4)))
-    assert split(results.messages) == (marbles("-a---b", MARKS), (9, "idle"))
-    assert hot.subscriptions == [ReactiveTest.subscribe(200, 209)]
+    stall_timeout, expected = rd.stall_timeout(idle=4), "-a---b---#StallTimeoutError"
+    marbles.check("-a---b-----|", stall_timeout, gives=expected, values=MARKS, frame=1, reads=[(0, 9)])
 
 
 @pytest.mark.parametrize(
@@ -91,16 +86,16 @@ def test_the_edges_of_one_virtual_second() -> None:
             {"idle": 2, "total": 5}, "a-bcdabcd|", "a-bcda", (5, "total"), id="total of a lively one"
         ),
         pytest.param({"idle": 2, "total": 9}, "a-b-----c|", "a-b", (4, "idle"), id="idle before total"),
-        pytest.param({"idle": 9}, "(abcd)---|", "(abcd)---|", None, id="a burst"),
+        pytest.param({"idle": 9}, "[abcd]--------|", "[abcd]--------|", None, id="a burst"),
         pytest.param({"idle": 4}, "|", "|", None, id="empty"),
         pytest.param({"idle": 4}, "#", "#", None, id="only an error"),
     ],
 )
 def test_limits(limits: dict[str, float], source: str, expected: str, stall: Any) -> None:
-    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.stall_timeout(**limits))
-    assert split(messages) == (marbles(expected, MARKS), stall)
-    ended = stall[0] if stall else next(m.time for m in marbles(source, start=0) if m.value.kind != "N")
-    assert subscriptions == [ReactiveTest.subscribe(200, 200 + ended)]
+    records, reads = through(source, rd.stall_timeout(**limits), values=MARKS)
+    told, found = split(records)
+    assert (marbles.draw(told, values=MARKS, frame=1), found) == (expected, stall)
+    assert reads == ([(0, stall[0])] if stall else whole(source))
 
 
 @pytest.mark.parametrize(
@@ -130,37 +125,32 @@ def test_limits(limits: dict[str, float], source: str, expected: str, stall: Any
     ],
 )
 def test_what_is_no_sign_of_life(value: Any, ping: bool) -> None:
-    source = marbles("-v-v---", {"v": value}, start=0)
-    messages, _ = run(source, rd.stall_timeout(first=2, idle=9))
-    assert split(messages)[1] == ((2, "first") if ping else (12, "idle"))
+    records, _ = through("-v-v", rd.stall_timeout(first=2, idle=9), values={"v": value})
+    assert split(records)[1] == ((2, "first") if ping else (12, "idle"))
 
 
 def test_what_is_no_sign_of_life_may_be_said() -> None:
-    messages, _ = run(
-        marbles("-abbbbb|", start=0), rd.stall_timeout(idle=2, is_ping=lambda mark: mark == "b")
-    )
-    assert split(messages) == (marbles("-abb"), (3, "idle"))
+    stall_timeout = rd.stall_timeout(idle=2, is_ping=lambda mark: mark == "b")
+    marbles.check("-abbbbb|", stall_timeout, gives="-ab[b#StallTimeoutError]", values=str, frame=1)
 
 
 def test_what_is_ping_raises_is_the_end() -> None:
     def is_ping(_: object) -> bool:
         raise BOOM
 
-    messages, subscriptions = run(marbles("-a-b|", start=0), rd.stall_timeout(idle=4, is_ping=is_ping))
-    assert messages == marbles("-#")
-    assert subscriptions == [ReactiveTest.subscribe(200, 201)]
+    stall_timeout = rd.stall_timeout(idle=4, is_ping=is_ping)
+    marbles.check("-a-b|", stall_timeout, gives="-#", error=BOOM, values=str, frame=1, reads=[(0, 1)])
 
 
 def test_32_a_block_that_never_ends_is_a_stall_with_what_came() -> None:
     start, delta = ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "Hel")
-    source = marbles("-sd", {"s": start, "d": delta}, start=0)
     for pipeline in (
         (rd.stall_timeout(idle=4), rd.scan_deltas()),
         (rd.scan_deltas(), rd.stall_timeout(idle=4)),
         (rd.stall_timeout(idle=4), rd.scan_deltas(), rd.throttle_latest(1)),
     ):
-        messages, _ = run(source, lambda events, stages=pipeline: events.pipe(*stages))
-        error = messages[-1].value.exception
+        records, _ = through("-sd", *pipeline, values={"s": start, "d": delta})
+        error = records[-1][2]
         assert type(error) is rd.errors.StallTimeoutError
         assert (error.limit, error.seconds, error.snapshot.text) == ("idle", 4, "Hel")
         assert "4 seconds" in str(error)
@@ -183,11 +173,8 @@ def test_one_timer_at_a_time_and_none_per_value() -> None:
 
 
 def test_disposal_stops_the_source_and_the_timers() -> None:
-    scheduler = TestScheduler()
-    hot = scheduler.create_hot_observable(marbles("-a---------"))
-    results = scheduler.start(lambda: hot.pipe(rd.stall_timeout(idle=4, total=6)), disposed=203)
-    assert results.messages == marbles("-a")
-    assert hot.subscriptions == [ReactiveTest.subscribe(200, 203)]
+    stall_timeout = rd.stall_timeout(idle=4, total=6)
+    marbles.check("-a", stall_timeout, gives="-a", values=str, frame=1, until=3, reads=[(0, 3)])
 
 
 def test_an_explicit_scheduler_wins_over_the_subscribers_which_goes_upstream() -> None:
@@ -209,8 +196,7 @@ def test_an_explicit_scheduler_wins_over_the_subscribers_which_goes_upstream() -
 
 def test_two_subscriptions_know_nothing_of_each_other() -> None:
     scheduler = TestScheduler()
-    cold = scheduler.create_cold_observable(marbles("-a-------b|", start=0))
-    stalling = cold.pipe(rd.stall_timeout(idle=4))
+    stalling = marbles.cold("-a-------b|", scheduler, values=str, frame=1).pipe(rd.stall_timeout(idle=4))
     first, second = scheduler.create_observer(), scheduler.create_observer()
     stalling.subscribe(first, scheduler=scheduler)
     scheduler.schedule_absolute(2, lambda *_: stalling.subscribe(second, scheduler=scheduler))
@@ -364,7 +350,7 @@ def test_a_slow_reader_pays_once_and_loses_nothing(maxsize: int, shared: bool) -
         assert not any(isinstance(event, ev.AttemptReset) for event in said)
         return rx.from_iterable(said).pipe(rd.scan_deltas(), rd.to_message()).run()
 
-    assert run_virtually(main).text == "x" * 100
+    assert VirtualTime().run(main()).text == "x" * 100
     assert requests.made == 1
 
 
@@ -374,13 +360,14 @@ def test_a_slow_reader_pays_once_and_loses_nothing(maxsize: int, shared: bool) -
 def test_a_draw_that_blocks_the_loop_is_no_silence_of_the_provider(
     blocked: float, of: str, draws: Container[int]
 ) -> None:
+    virtual = VirtualTime()
     requests = Requests(100, gap=1)
     drawn: list[rd.Event] = []
 
     def draw(event: rd.Event) -> None:
         drawn.append(event)
         if len(drawn) in draws:
-            block(blocked)
+            virtual.advance(blocked)
 
     async def main() -> None:
         if of == "the door":
@@ -388,7 +375,7 @@ def test_a_draw_that_blocks_the_loop_is_no_silence_of_the_provider(
         else:
             await rd.last_value(requests.events().pipe(ops.do_action(draw)))
 
-    run_virtually(main)
+    virtual.run(main())
     assert len(drawn) > 100
     assert requests.made == 1
 
@@ -422,12 +409,14 @@ def test_silence_behind_a_pause_of_the_reader_is_still_noticed(limits: Any, at: 
                 await anext(values)
             assert (loop.time(), raised.value.limit) == (pytest.approx(at, abs=0.05), limit)
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 @pytest.mark.parametrize("limit", ["first", "idle", "total"])
 @pytest.mark.parametrize("blocked", [0.02, 0.5, 20.0])
 def test_silence_is_noticed_on_a_loop_that_others_block_all_the_time(blocked: float, limit: str) -> None:
+    virtual = VirtualTime()
+
     async def answer() -> AsyncIterator[int]:
         if limit != "first":
             yield 1
@@ -435,7 +424,7 @@ def test_silence_is_noticed_on_a_loop_that_others_block_all_the_time(blocked: fl
 
     async def others() -> None:
         while True:
-            block(blocked)
+            virtual.advance(blocked)
             await asyncio.sleep(0)
 
     async def main() -> None:
@@ -445,7 +434,7 @@ def test_silence_is_noticed_on_a_loop_that_others_block_all_the_time(blocked: fl
                 await rd.last_value(rd.from_async_iterable(answer).pipe(rd.stall_timeout(**{limit: 10})))
         busy.cancel()
 
-    run_virtually(main)
+    virtual.run(main())
 
 
 def test_a_reader_that_had_no_room_from_the_start_uses_up_no_time() -> None:
@@ -461,7 +450,7 @@ def test_a_reader_that_had_no_room_from_the_start_uses_up_no_time() -> None:
             await asyncio.sleep(17)
             assert [value async for value in values] == [1, 2, 3]
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_a_pause_is_measured_by_the_operators_own_clock() -> None:
@@ -532,24 +521,17 @@ def test_all_that_came_in_time_arrives_before_the_end(
 ) -> None:
     times = [sum(gaps[: count + 1]) for count in range(len(gaps))]
     end = (times[-1] if times else 0) + 1
-    source = [ReactiveTest.on_next(time, count) for count, time in enumerate(times)]
-    source.append(ReactiveTest.on_error(end, BOOM) if error else ReactiveTest.on_completed(end))
-    messages, _ = run(source, rd.stall_timeout(first, idle))
-    told, stall = split(messages)
+    source: list[marbles.Record] = [(time, "next", count) for count, time in enumerate(times)]
+    source.append((end, "error", BOOM) if error else (end, "completed", None))
+    records, _ = through(source, rd.stall_timeout(first, idle))
+    told, stall = split(records)
     late = [
         (before + (idle if count else first), "idle" if count else "first")
         for count, (before, after) in enumerate(pairwise([0, *times, end]))
         if after - before > (idle if count else first)
     ]
     assert stall == (late[0] if late else None)
-    if not late:
-        assert (
-            told
-            == [ReactiveTest.on_next(message.time, message.value.value) for message in told[:-1]] + told[-1:]
-        )
-        assert [message.time - 200 for message in told] == [*times, end]
-    else:
-        assert [message.time - 200 for message in told] == [time for time in times if time < late[0][0]]
+    assert told == [record for record in source if not late or record[0] < late[0][0]]
 
 
 @pytest.mark.parametrize("limits", [{"idle": 10}, {"first": 10}])
@@ -574,4 +556,4 @@ def test_what_a_pacing_operator_holds_for_a_busy_reader_is_no_silence(limits: An
                     await anext(values)
                 assert loop.time() < 100
 
-    run_virtually(main)
+    VirtualTime().run(main())

@@ -13,15 +13,17 @@ from hypothesis import strategies as st
 from reactivex import Observable, abc
 from reactivex import operators as ops
 from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.subject import BehaviorSubject, Subject
-from reactivex.testing import ReactiveTest, TestScheduler
+from reactivex.testing import TestScheduler
 from support.loops import Stream, turns
 from support.loops import run as run_loop
-from support.marbles import BOOM, marbles
 from support.replies import ANTHROPIC
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
+from rxdelta.testing import VirtualTime, marbles
+
+BOOM = ValueError("boom")
 
 ev = rd.events
 MARKS: dict[str, Any] = {
@@ -37,36 +39,29 @@ MARKS: dict[str, Any] = {
     ("source", "signal", "expected", "source_left", "signal_left"),
     [
         pytest.param("-s-a-m|", "------------", "-s-a-m|", 6, 6, id="never stopped"),
-        pytest.param("-s-a-m|", "--|         ", "-s-a-m|", 6, 2, id="a signal that just completes"),
-        pytest.param("-s-a-b-m|", "----!       ", "-s-a(X|)", 4, 4, id="stopped"),
-        pytest.param("-s-a-b-m|", "----!!!|    ", "-s-a(X|)", 4, 4, id="once"),
-        pytest.param("-s-a-b-m|", "----(!|)    ", "-s-a(X|)", 4, 4, id="and the signal's end"),
-        pytest.param("-s-a-b-m|", "---!        ", "-s-(X|)", 3, 3, id="in the same instant"),
-        pytest.param("-(sabc)--|", "--!         ", "-s(X|)", 2, 2, id="after a burst"),
-        pytest.param("---------", "----!       ", "----(X|)", 4, 4, id="silence"),
-        pytest.param("-s-a-m---", "-------!    ", "-s-a-m-(X|)", 7, 7, id="a message that has finished"),
-        pytest.param("-s-|", "---!        ", "-s-(X|)", 3, 3, id="at the end"),
-        pytest.param("-s|", "---!        ", "-s|", 2, 2, id="after the end"),
-        pytest.param("-s#", "---!        ", "-s#", 2, 2, id="an error"),
-        pytest.param("|", "----!       ", "|", 0, 0, id="empty"),
-        pytest.param("#", "----!       ", "#", 0, 0, id="only an error"),
-        pytest.param("-s-a-b|", "----#       ", "-s-a#", 4, 4, id="a signal that fails"),
+        pytest.param("-s-a-m|", "--|", "-s-a-m|", 6, 2, id="a signal that just completes"),
+        pytest.param("-s-a-b-m|", "----!", "-s-a[X|]", 4, 4, id="stopped"),
+        pytest.param("-s-a-b-m|", "----!!!|", "-s-a[X|]", 4, 4, id="once"),
+        pytest.param("-s-a-b-m|", "----[!|]", "-s-a[X|]", 4, 4, id="and the signal's end"),
+        pytest.param("-s-a-b-m|", "---!", "-s-[X|]", 3, 3, id="in the same instant"),
+        pytest.param("-[sabc]-------|", "--!", "-[sabc][X|]", 2, 2, id="after a burst"),
+        pytest.param("---------", "----!", "----[X|]", 4, 4, id="silence"),
+        pytest.param("-s-a-m---", "-------!", "-s-a-m-[X|]", 7, 7, id="a message that has finished"),
+        pytest.param("-s-|", "---!", "-s-[X|]", 3, 3, id="at the end"),
+        pytest.param("-s|", "---!", "-s|", 2, 2, id="after the end"),
+        pytest.param("-s#", "---!", "-s#", 2, 2, id="an error"),
+        pytest.param("|", "----!", "|", 0, 0, id="empty"),
+        pytest.param("#", "----!", "#", 0, 0, id="only an error"),
+        pytest.param("-s-a-b|", "----#", "-s-a#", 4, 4, id="a signal that fails"),
     ],
 )
 def test_a_signal_in_virtual_time(
     source: str, signal: str, expected: str, source_left: int, signal_left: int
 ) -> None:
-    scheduler = TestScheduler()
-    events = scheduler.create_cold_observable(marbles(source, MARKS, start=0))
-    stop = scheduler.create_cold_observable(marbles(signal, MARKS, start=0))
-    results = scheduler.start(lambda: events.pipe(rd.until_stopped(stop)), disposed=10_000)
-    if expected == "-s(X|)":  # the burst's other values stand in one column
-        expected_messages = [*marbles("-(sabc)", MARKS), *marbles("--(X|)", MARKS)]
-    else:
-        expected_messages = marbles(expected, MARKS)
-    assert results.messages == expected_messages
-    assert events.subscriptions == [ReactiveTest.subscribe(200, 200 + source_left)]
-    assert stop.subscriptions == [ReactiveTest.subscribe(200, 200 + signal_left)]
+    time = VirtualTimeScheduler()
+    events, stop = (marbles.cold(line, time, values=MARKS, frame=1) for line in (source, signal))
+    assert marbles.drawn(events.pipe(rd.until_stopped(stop)), time, values=MARKS, frame=1) == expected
+    assert (events.subscriptions, stop.subscriptions) == ([(0, source_left)], [(0, signal_left)])
 
 
 def test_what_was_said_is_kept_and_makes_a_message() -> None:
@@ -390,17 +385,15 @@ def test_58_a_loop_that_is_closed_leaves_no_task_behind() -> None:
 def test_all_that_came_before_the_stop_arrives_and_nothing_after(
     marks: list[str], at: int, error: bool
 ) -> None:
-    scheduler = TestScheduler()
-    diagram = "".join(marks) + ("#" if error else "|")
-    events = scheduler.create_cold_observable(marbles(diagram, MARKS, start=0))
-    stop = scheduler.create_cold_observable([ReactiveTest.on_next(at, None)])
-    results = scheduler.start(lambda: events.pipe(rd.until_stopped(stop)), disposed=10_000)
-    before = marbles(diagram[:at], MARKS)
+    time = VirtualTimeScheduler()
+    line = "".join(marks) + ("#" if error else "|")
+    events = marbles.cold(line, time, values=MARKS, frame=1)
+    stop = marbles.cold([(at, "next", None)], time)
+    came = marbles.records(events.pipe(rd.until_stopped(stop)), time)
     # The signal is subscribed first, so what comes in its instant comes too late.
     stopped = at <= len(marks)
-    assert results.messages == (
-        before + marbles("-" * at + "(X|)", MARKS) if stopped else marbles(diagram, MARKS)
-    )
+    wanted = marbles.parse(f"{line[:at]}[X|]" if stopped else line, values=MARKS, frame=1)
+    assert marbles.draw(came, values=MARKS, frame=1) == marbles.draw(wanted, values=MARKS, frame=1)
 
 
 @pytest.mark.parametrize("pace", [rd.throttle_latest(1), rd.conflate()], ids=["throttle", "conflate"])
@@ -426,5 +419,5 @@ def test_a_signal_by_content_that_is_paced_does_not_wait_for_a_slow_reader(pace:
         await rd.for_each(shared.pipe(rd.until_stopped(too_long)), draw)
         return read
 
-    assert run_virtually(main)[-1] == rd.events.MessageInterrupted("stopped")
+    assert VirtualTime().run(main())[-1] == rd.events.MessageInterrupted("stopped")
     assert len(sent) <= 50 + 11

@@ -20,13 +20,14 @@ from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
 from support.loops import Stream, turns
 from support.loops import run as run_loop
-from support.marbles import BOOM
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
+from rxdelta.testing import VirtualTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+BOOM = ValueError("boom")
 
 ev = rd.events
 SHARES: Any = pytest.mark.parametrize("share", [rd.share_latest, rd.share_events])
@@ -181,7 +182,7 @@ def test_on_a_loop_the_loop_counts() -> None:
         assert caught.value.snapshot is not None
         assert caught.value.snapshot.text == "Hello"
 
-    run_virtually(main)
+    VirtualTime().run(main())
 
 
 def test_a_reader_that_comes_back_leaves_no_task_behind() -> None:
@@ -314,7 +315,7 @@ def test_retry_stream_behind_it_takes_the_failed_attempt_back() -> None:
         replies = await asyncio.gather(read(), read())
         assert [(reply.text, reply.id) for reply in replies] == [("attempt 3", "m3")] * 2
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert source.attempts == 3
 
 

@@ -15,12 +15,15 @@ from reactivex import Observable, abc
 from reactivex import operators as ops
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
+from support.lines import line_of
 from support.loops import Stream, turns
 from support.loops import run as run_loop
-from support.marbles import BOOM, marbles, run
 from support.replies import ANTHROPIC, OPENAI
 
 import rxdelta as rd
+from rxdelta.testing import marbles
+
+BOOM = ValueError("boom")
 
 ev = rd.events
 TEXT = ev.BlockStart(0, {"type": "text"})
@@ -55,10 +58,9 @@ def folded(told: list[Any], choice: int = 0) -> rd.Snapshot:
     return fold.snapshot
 
 
-@pytest.mark.parametrize("source", ["-ms-a-b-c-f-M|", "(msabcfM|)", "-msa#", "|", "#", "-msa---", "-----"])
+@pytest.mark.parametrize("source", ["-ms-a-b-c-f-M|", "[msabcfM|]", "-msa#", "|", "#", "-msa---", "-----"])
 def test_one_reader_hears_it_untouched(source: str) -> None:
-    messages, _ = run(marbles(source, MARKS, start=0), rd.share_events())
-    assert messages == marbles(source, MARKS)
+    marbles.check(source, rd.share_events(), values=MARKS, frame=1)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_who_comes_late_hears_all_so_far_and_then_what_comes(
     second_at: int, first_heard: list[str], then: str
 ) -> None:
     scheduler = TestScheduler()
-    cold = scheduler.create_cold_observable(marbles("-msabcfM|", MARKS, start=0))
+    cold = marbles.cold("-msabcfM|", scheduler, values=MARKS, frame=1)
     shared = cold.pipe(rd.share_events())
     first, second = scheduler.create_observer(), scheduler.create_observer()
     scheduler.schedule_absolute(200, lambda *_: shared.subscribe(first, scheduler=scheduler) and None)
@@ -82,7 +84,7 @@ def test_who_comes_late_hears_all_so_far_and_then_what_comes(
         200 + second_at, lambda *_: shared.subscribe(second, scheduler=scheduler) and None
     )
     scheduler.start()
-    assert first.messages == marbles("-msabcfM|", MARKS)
+    assert line_of(first.messages, values=MARKS, start=200) == "-msabcfM|"
     heard = [message.value.value for message in second.messages if message.value.kind == "N"]
     assert [message.time for message in second.messages if message.time == 200 + second_at]
     assert folded(heard) == folded([message.value.value for message in first.messages[:-1]])

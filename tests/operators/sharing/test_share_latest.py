@@ -18,15 +18,18 @@ from reactivex import Observable, abc
 from reactivex import operators as ops
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest, TestScheduler
+from reactivex.testing import TestScheduler
+from support.lines import DAY, line_of, whole
 from support.loops import Stream, turns
 from support.loops import run as run_loop
-from support.marbles import BOOM, marbles, run
 
 import rxdelta as rd
+from rxdelta.testing import marbles
 
 if TYPE_CHECKING:
     from reactivex.testing.recorded import Recorded
+
+BOOM = ValueError("boom")
 
 ev = rd.events
 
@@ -38,10 +41,11 @@ def watch(shared: Observable[Any]) -> tuple[list[Any], abc.DisposableBase]:
 
 
 def two_readers(
-    source: str, second_at: int, *, first_leaves: int = 10_000, second_leaves: int = 10_000, **options: bool
+    source: str, second_at: int, *, first_leaves: int = DAY, second_leaves: int = DAY, **options: bool
 ) -> tuple[list[Recorded[Any]], list[Recorded[Any]], list[Any]]:
+    """What each hears, and when the source was read; the times of both count from 200."""
     scheduler = TestScheduler()
-    cold = scheduler.create_cold_observable(marbles(source, start=0))
+    cold = marbles.cold(source, scheduler, values=str, frame=1, error=BOOM)
     shared = cold.pipe(rd.share_latest(**options))
     readers = scheduler.create_observer(), scheduler.create_observer()
     for reader, comes, leaves in ((readers[0], 0, first_leaves), (readers[1], second_at, second_leaves)):
@@ -56,7 +60,12 @@ def two_readers(
         scheduler.schedule_absolute(200 + comes, come)
         scheduler.schedule_absolute(200 + leaves, leave)
     scheduler.start()
-    return readers[0].messages, readers[1].messages, cold.subscriptions
+    reads = [(begin - 200, end and end - 200) for begin, end in cold.subscriptions]
+    return readers[0].messages, readers[1].messages, reads
+
+
+def heard(messages: list[Recorded[Any]]) -> str:
+    return line_of(messages, start=200, error=BOOM)
 
 
 @pytest.mark.parametrize(
@@ -64,10 +73,10 @@ def two_readers(
     [
         pytest.param("-a-b-c-|", 0, "-a-b-c-|", id="from the start"),
         pytest.param("-a-b-c-|", 4, "----bc-|", id="late: the newest, then what comes"),
-        pytest.param("-(ab)--c|", 4, "----b--c|", id="after a burst"),
+        pytest.param("-[ab]-----c|", 4, "----b--c|", id="after a burst"),
         pytest.param("--------a-|", 4, "--------a-|", id="before anything came"),
-        pytest.param("-a-b-c-|", 9, "---------(c|)", id="after the end: the newest and the end"),
-        pytest.param("-a-b-c-#", 9, "---------(c#)", id="after an error: the newest and the error"),
+        pytest.param("-a-b-c-|", 9, "---------[c|]", id="after the end: the newest and the end"),
+        pytest.param("-a-b-c-#", 9, "---------[c#]", id="after an error: the newest and the error"),
         pytest.param("-a-b-c-#", 4, "----bc-#", id="an error"),
         pytest.param("|", 4, "----|", id="after nothing"),
         pytest.param("#", 4, "----#", id="after only an error"),
@@ -76,48 +85,40 @@ def two_readers(
     ],
 )
 def test_a_second_reader(source: str, second_at: int, expected: str) -> None:
-    first, second, subscriptions = two_readers(source, second_at)
-    assert first == marbles(source)
-    assert second == marbles(expected)
-    end = next((m.time for m in marbles(source) if m.value.kind != "N"), 10_200)
-    assert subscriptions == [ReactiveTest.subscribe(200, end)]
+    first, second, reads = two_readers(source, second_at)
+    assert (heard(first), heard(second), reads) == (source.rstrip("-"), expected, whole(source))
 
 
-@pytest.mark.parametrize("source", ["-a-b--c-|", "-a-#", "|", "#", "(abc|)", "----"])
+@pytest.mark.parametrize("source", ["-a-b--c-|", "-a-#", "|", "#", "[abc|]", "----"])
 def test_one_reader_hears_it_untouched(source: str) -> None:
-    messages, _ = run(marbles(source, start=0), rd.share_latest())
-    assert messages == marbles(source)
+    marbles.check(source, rd.share_latest(), values=str, frame=1)
 
 
 def test_the_source_is_left_with_the_last_reader_and_not_before() -> None:
-    first, second, subscriptions = two_readers("-a-b-c-d-|", 2, first_leaves=4, second_leaves=6)
-    assert (first, second) == (marbles("-a-b"), marbles("--ab-c"))
-    assert subscriptions == [ReactiveTest.subscribe(200, 206)]
+    first, second, reads = two_readers("-a-b-c-d-|", 2, first_leaves=4, second_leaves=6)
+    assert (heard(first), heard(second), reads) == ("-a-b", "--ab-c", [(0, 6)])
 
 
 def test_who_comes_after_all_have_left_is_told_so_and_no_second_request_is_made() -> None:
-    _, second, subscriptions = two_readers("-a-b-c-d-|", 6, first_leaves=4)
-    assert second[0] == marbles("------b")[0]
+    _, second, reads = two_readers("-a-b-c-d-|", 6, first_leaves=4)
+    assert heard(second[:1]) == "------b"
     error = second[1].value.exception
     assert type(error) is rd.StreamInterrupted
     assert "unread='keep'" in str(error)
     assert "unread='restart'" in str(error)
-    assert subscriptions == [ReactiveTest.subscribe(200, 204)]
+    assert reads == [(0, 4)]
 
 
 def test_the_source_may_be_kept() -> None:
-    _, second, subscriptions = two_readers("-a-b-c-d-|", 6, first_leaves=4, unread="keep")
-    assert second == marbles("------cd-|")
-    assert subscriptions == [ReactiveTest.subscribe(200, 209)]
+    _, second, reads = two_readers("-a-b-c-d-|", 6, first_leaves=4, unread="keep")
+    assert (heard(second), reads) == ("------cd-|", [(0, 9)])
 
 
 def test_the_source_may_be_begun_anew_but_one_that_ended_stays_ended() -> None:
-    _, second, subscriptions = two_readers("-a-b-|", 6, first_leaves=4, unread="restart")
-    assert second == marbles("-------a-b-|")
-    assert subscriptions == [ReactiveTest.subscribe(200, 204), ReactiveTest.subscribe(206, 211)]
-    _, second, subscriptions = two_readers("-a-b-#", 6, unread="restart")
-    assert second == marbles("------(b#)")
-    assert len(subscriptions) == 1
+    _, second, reads = two_readers("-a-b-|", 6, first_leaves=4, unread="restart")
+    assert (heard(second), reads) == ("-------a-b-|", [(0, 4), (6, 11)])
+    _, second, reads = two_readers("-a-b-#", 6, unread="restart")
+    assert (heard(second), len(reads)) == ("------[b#]", 1)
 
 
 def test_a_retry_behind_it_repeats_no_request() -> None:
@@ -484,7 +485,7 @@ def test_58_a_loop_that_is_closed_leaves_nothing_behind() -> None:
 def test_a_late_reader_hears_the_newest_and_what_comes(marks: list[str], error: bool, second_at: int) -> None:
     source = "-" + "".join(marks) + ("#" if error else "|")
     first, second, _ = two_readers(source, second_at)
-    assert first == marbles(source)
+    assert heard(first) == source
     now = 200 + second_at
     newest = [message.value for message in first if message.time < now and message.value.kind == "N"][-1:]
     later = [message.value for message in first if message.time >= now or message.value.kind != "N"]

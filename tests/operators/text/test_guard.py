@@ -21,9 +21,9 @@ from reactivex.testing import ReactiveTest, TestScheduler
 from support.cost import work_done
 from support.loops import run, turns
 from support.small_replies import REPLIES
-from support.virtual_loop import run_virtually
 
 import rxdelta as rd
+from rxdelta.testing import VirtualTime
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -761,7 +761,7 @@ def test_a_blocking_reader_and_a_slow_check_read_little_ahead(kind: str) -> None
         else:
             await rd.for_each(read.pipe(*way), see)
 
-    (run if kind == "iterable" else run_virtually)(main)
+    run(main) if kind == "iterable" else VirtualTime().run(main())
     assert shown >= 100
     assert ahead <= 5
 
@@ -782,7 +782,7 @@ def test_a_check_that_never_answers_is_ended_by_a_stall_timeout_behind() -> None
             await rd.last_value(guarded)
         await turns()
 
-    run_virtually(main)
+    VirtualTime().run(main())
     assert left == ["One. "]
 
 

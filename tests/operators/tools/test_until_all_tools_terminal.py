@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -12,12 +13,15 @@ from hypothesis import strategies as st
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import ReplaySubject, Subject
-from reactivex.testing import ReactiveTest, TestScheduler
-from support.marbles import BOOM, marbles, run
+from reactivex.testing import TestScheduler
+from support.lines import line_of, through, whole
 from support.replies import REPLIES
 
 import rxdelta as rd
 from rxdelta import events as ev
+from rxdelta.testing import marbles
+
+BOOM = ValueError("boom")
 
 
 def call(name: str = "c1", execution: str | None = None, **known: Any) -> rd.ToolCall:
@@ -59,52 +63,46 @@ MARKS: dict[str, Any] = {
     "s": reply(call(type="server_tool_call")),
     "?": ev.TextDelta(0, "Hi"),
 }
+check = partial(marbles.check, values=MARKS, frame=1)
 
 
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        pytest.param("-a-m-----", "-a-(m|)", id="no calls"),
-        pytest.param("-a-l-----", "-a-(l|)", id="cut by the limit"),
-        pytest.param("-a-i-----", "-a-(i|)", id="interrupted"),
-        pytest.param("-a-b-d---", "-a-b-(d|)", id="finished and completed at once"),
-        pytest.param("-a-q-e-d-", "-a-q-e-(d|)", id="late statuses"),
-        pytest.param("-b-q---f-", "-b-q---(f|)", id="a call that fails"),
-        pytest.param("-b-c-d---", "-b-c-(d|)", id="a status ahead of the message"),
-        pytest.param("-q-e-1-2-", "-q-e-1-(2|)", id="the last of two"),
-        pytest.param("-q-3-2---", "-q-3-(2|)", id="the first of two is the last"),
-        pytest.param("-b-v-----", "-b-(v|)", id="invalid calls only"),
-        pytest.param("-b-w-x---", "-b-w-(x|)", id="an invalid call beside one that runs"),
-        pytest.param("-b-s-----", "-b-(s|)", id="the provider's own call"),
-        pytest.param("-b-M-L---", "-b-M-(L|)", id="an open call that was cut is never run"),
-        pytest.param("-b-N-d---", "-b-N-(d|)", id="a whole call is, though the message was cut"),
-        pytest.param("-b-I-----", "-b-(I|)", id="nor is one whose arguments are no object"),
-        pytest.param("-b-J-----", "-b-(J|)", id="nor is one that was still open"),
-        pytest.param("-b-o-d---", "-b-o-(d|)", id="an open call of a complete message is"),
-        pytest.param("-m-a-d---", "-(m|)", id="only the first such snapshot"),
-        pytest.param("m--------", "(m|)", id="at once"),
-        pytest.param("-a-q-e-| ", "-a-q-e-|", id="a source that ends first"),
-        pytest.param("-a-q-e-# ", "-a-q-e-#", id="an error"),
-        pytest.param("-a-d-#   ", "-a-(d|)", id="an error that comes too late"),
-        pytest.param("-a-(d#)  ", "-a-(d|)", id="at the same tick too"),
-        pytest.param("|        ", "|", id="empty"),
-        pytest.param("#        ", "#", id="only an error"),
+        pytest.param("-a-m-----", "-a-[m|]", id="no calls"),
+        pytest.param("-a-l-----", "-a-[l|]", id="cut by the limit"),
+        pytest.param("-a-i-----", "-a-[i|]", id="interrupted"),
+        pytest.param("-a-b-d---", "-a-b-[d|]", id="finished and completed at once"),
+        pytest.param("-a-q-e-d-", "-a-q-e-[d|]", id="late statuses"),
+        pytest.param("-b-q---f-", "-b-q---[f|]", id="a call that fails"),
+        pytest.param("-b-c-d---", "-b-c-[d|]", id="a status ahead of the message"),
+        pytest.param("-q-e-1-2-", "-q-e-1-[2|]", id="the last of two"),
+        pytest.param("-q-3-2---", "-q-3-[2|]", id="the first of two is the last"),
+        pytest.param("-b-v-----", "-b-[v|]", id="invalid calls only"),
+        pytest.param("-b-w-x---", "-b-w-[x|]", id="an invalid call beside one that runs"),
+        pytest.param("-b-s-----", "-b-[s|]", id="the provider's own call"),
+        pytest.param("-b-M-L---", "-b-M-[L|]", id="an open call that was cut is never run"),
+        pytest.param("-b-N-d---", "-b-N-[d|]", id="a whole call is, though the message was cut"),
+        pytest.param("-b-I-----", "-b-[I|]", id="nor is one whose arguments are no object"),
+        pytest.param("-b-J-----", "-b-[J|]", id="nor is one that was still open"),
+        pytest.param("-b-o-d---", "-b-o-[d|]", id="an open call of a complete message is"),
+        pytest.param("-m-a-d---", "-[m|]", id="only the first such snapshot"),
+        pytest.param("m--------", "[m|]", id="at once"),
+        pytest.param("-a-q-e-|", "-a-q-e-|", id="a source that ends first"),
+        pytest.param("-a-q-e-#", "-a-q-e-#", id="an error"),
+        pytest.param("-a-d-#", "-a-[d|]", id="an error that comes too late"),
+        pytest.param("-a-[d#]", "-a-[d|]", id="at the same tick too"),
+        pytest.param("|", "|", id="empty"),
+        pytest.param("#", "#", id="only an error"),
         pytest.param("---------", "---------", id="never"),
     ],
 )
 def test_up_to_the_first_finished_snapshot_without_a_call_that_runs(source: str, expected: str) -> None:
-    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.until_all_tools_terminal())
-    assert messages == marbles(expected, MARKS)
-    ends = [message.time for message in messages if message.value.kind != "N"] or [10_000]
-    assert subscriptions == [ReactiveTest.subscribe(200, ends[0])]
+    check(source, rd.until_all_tools_terminal(), gives=expected, reads=whole(expected), error=BOOM)
 
 
 def test_disposal_disposes_the_source() -> None:
-    messages, subscriptions = run(
-        marbles("-a-q-d-", MARKS, start=0), rd.until_all_tools_terminal(), disposed=204
-    )
-    assert messages == marbles("-a-q", MARKS)
-    assert subscriptions == [ReactiveTest.subscribe(200, 204)]
+    check("-a-q-d-", rd.until_all_tools_terminal(), gives="-a-q", until=4, reads=[(0, 4)])
 
 
 def test_it_emits_then_disposes_then_completes() -> None:
@@ -148,15 +146,15 @@ def test_a_late_subscriber_to_a_replay_gets_the_last_snapshot_and_the_end() -> N
 
 def test_two_subscriptions_know_nothing_of_each_other() -> None:
     scheduler = TestScheduler()
-    cold = scheduler.create_cold_observable(marbles("-q-d-", MARKS, start=0))
+    cold = marbles.cold("-q-d-", scheduler, values=MARKS, frame=1)
     until = cold.pipe(rd.until_all_tools_terminal())
     first, second = scheduler.create_observer(), scheduler.create_observer()
     until.subscribe(first, scheduler=scheduler)
     scheduler.schedule_absolute(2, lambda *_: until.subscribe(second, scheduler=scheduler))
     scheduler.start()
-    assert first.messages == marbles("-q-(d|)", MARKS, start=0)
-    assert second.messages == marbles("-q-(d|)", MARKS, start=2)
-    assert cold.subscriptions == [ReactiveTest.subscribe(0, 3), ReactiveTest.subscribe(2, 5)]
+    assert line_of(first.messages, values=MARKS) == "-q-[d|]"
+    assert line_of(second.messages, values=MARKS, start=2) == "-q-[d|]"
+    assert cold.subscriptions == [(0, 3), (2, 5)]
 
 
 def test_the_scheduler_of_the_subscriber_goes_upstream() -> None:
@@ -236,15 +234,15 @@ def test_51_an_observer_that_raises_is_not_told_of_its_own_error() -> None:
 
 @pytest.mark.parametrize("source", ["?", "a?", "a?qd?|"])
 def test_what_is_no_snapshot_is_an_error_of_the_stream_and_the_last(source: str) -> None:
-    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.until_all_tools_terminal())
+    records, reads = through(source, rd.until_all_tools_terminal(), values=MARKS)
+    *before, (_, _, error) = records
     place = source.index("?")
-    assert messages[:-1] == marbles(source[:place], MARKS)
-    assert type(messages[-1].value.exception) is rd.InvalidValueError
-    error = str(messages[-1].value.exception)
-    assert error.startswith(
+    assert before == marbles.parse(source[:place], values=MARKS, frame=1)
+    assert type(error) is rd.InvalidValueError
+    assert str(error).startswith(
         "until_all_tools_terminal() reads snapshots, and got a TextDelta; put scan_deltas()"
     )
-    assert subscriptions == [ReactiveTest.subscribe(200, 200 + place)]
+    assert reads == [(0, place)]
 
 
 def asked(*names: str) -> list[Any]:
@@ -301,15 +299,11 @@ def test_before_or_after_throttling_the_last_snapshot_is_seen(first: str) -> Non
     stages = [rd.throttle_latest(5), rd.until_all_tools_terminal()]
     if first == "until":
         stages.reverse()
-    messages, subscriptions = run(
-        marbles("abcd-ef----", events, start=0), lambda source: source.pipe(rd.scan_deltas(), *stages)
-    )
-    emitted = [message.value.value for message in messages if message.value.kind == "N"]
-    assert statuses(emitted[-1]) == ["completed"]
-    assert messages[-1].value.kind == "C"
-    end = 206 if first == "until" else 210  # flushed at the end; or seen when the window closes
-    assert messages[-1].time == end
-    assert subscriptions == [ReactiveTest.subscribe(200, end)]
+    records, reads = through("abcd-ef----", rd.scan_deltas(), *stages, values=events)
+    *_, (_, _, emitted), (time, kind, _) = records
+    assert statuses(emitted) == ["completed"]
+    end = 6 if first == "until" else 10  # flushed at the end; or seen when the window closes
+    assert (time, kind, reads) == (end, "completed", [(0, end)])
 
 
 @pytest.mark.parametrize("wire_format", sorted(REPLIES))

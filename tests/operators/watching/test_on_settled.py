@@ -15,13 +15,16 @@ from reactivex import Observable, abc
 from reactivex import operators as ops
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest, TestScheduler
+from reactivex.testing import TestScheduler
+from support.lines import through, whole
 from support.loops import Stream, turns
 from support.loops import run as run_loop
-from support.marbles import BOOM, marbles
 from support.replies import ANTHROPIC
 
 import rxdelta as rd
+from rxdelta.testing import marbles
+
+BOOM = ValueError("boom")
 
 ev = rd.events
 COMPLETED, DISPOSED = rd.types.StreamOutcome("completed"), rd.types.StreamOutcome("disposed")
@@ -45,7 +48,7 @@ def failed(error: Exception) -> rd.types.StreamOutcome:
         pytest.param("-a-b-|", "b", COMPLETED, id="completed"),
         pytest.param("-a-b-#", "b", failed(BOOM), id="failed"),
         pytest.param("-a-b----", "b", DISPOSED, id="disposed"),
-        pytest.param("(abcd|)", "d", COMPLETED, id="a burst"),
+        pytest.param("[abcd|]", "d", COMPLETED, id="a burst"),
         pytest.param("|", None, COMPLETED, id="empty"),
         pytest.param("#", None, failed(BOOM), id="only an error"),
         pytest.param("-------", None, DISPOSED, id="never"),
@@ -55,14 +58,10 @@ def failed(error: Exception) -> rd.types.StreamOutcome:
 def test_the_values_are_untouched_and_the_end_is_told_once(
     source: str, last: str | None, outcome: Any
 ) -> None:
-    scheduler = TestScheduler()
-    notes = Notes()
-    cold = scheduler.create_cold_observable(marbles(source, SNAPSHOTS, start=0))
-    results = scheduler.start(lambda: cold.pipe(rd.on_settled(notes)), disposed=210)
-    assert results.messages == marbles(source, SNAPSHOTS)
+    notes, ((_, end),) = Notes(), whole(source)
+    settled, reads = rd.on_settled(notes), [(0.0, min(end, 10))]
+    marbles.check(source, settled, values=SNAPSHOTS, frame=1, error=BOOM, until=10, reads=reads)
     assert notes == [(None if last is None else SNAPSHOTS[last], outcome)]
-    end = next((m.time for m in marbles(source) if m.value.kind != "N"), 210)
-    assert cold.subscriptions == [ReactiveTest.subscribe(200, end)]
 
 
 def test_it_is_told_before_the_end_is_passed_on_and_after_the_source_was_left() -> None:
@@ -340,14 +339,11 @@ def test_58_a_loop_that_is_cancelled_or_closed_settles_all_the_same(caplog: pyte
     disposed=st.integers(1, 30),
 )
 def test_exactly_once_with_the_last_value(marks: list[str], end: str, disposed: int) -> None:
-    scheduler = TestScheduler()
-    notes = Notes()
-    source = marbles("-" + "".join(marks) + end, SNAPSHOTS, start=0)
-    cold = scheduler.create_cold_observable(source)
-    results = scheduler.start(lambda: cold.pipe(rd.on_settled(notes)), disposed=200 + disposed)
-    values = [message.value.value for message in results.messages if message.value.kind == "N"]
-    ended = [message.value.kind for message in results.messages if message.value.kind != "N"]
-    kind = {"C": "completed", "E": "failed"}[ended[0]] if ended else "disposed"
+    notes, line = Notes(), "-" + "".join(marks) + end
+    records, _ = through(line, rd.on_settled(notes), values=SNAPSHOTS, until=disposed)
+    values = [value for _, kind, value in records if kind == "next"]
+    ended = [kind for _, kind, _ in records if kind != "next"]
+    kind = {"completed": "completed", "error": "failed"}[ended[0]] if ended else "disposed"
     assert [(snapshot, outcome.kind) for snapshot, outcome in notes] == [
         (values[-1] if values else None, kind)
     ]

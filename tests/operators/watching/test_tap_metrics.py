@@ -15,13 +15,16 @@ from reactivex import Observable, abc
 from reactivex import operators as ops
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest, TestScheduler
+from reactivex.testing import TestScheduler
+from support.lines import through
 from support.loops import Stream, turns
 from support.loops import run as run_loop
-from support.marbles import BOOM, marbles
 from support.replies import ANTHROPIC
 
 import rxdelta as rd
+from rxdelta.testing import marbles
+
+BOOM = ValueError("boom")
 
 ev = rd.events
 TEXT = {"type": "text", "text": ""}
@@ -39,12 +42,15 @@ class Notes(list[rd.types.StreamMetrics]):
 
 
 def measured(
-    diagram: str, values: Any = None, *, disposed: float = 260, **options: Any
-) -> tuple[Notes, list[Any], Any]:
-    scheduler, notes = TestScheduler(), Notes()
-    cold = scheduler.create_cold_observable(marbles(diagram, values, start=0))
-    results = scheduler.start(lambda: cold.pipe(rd.tap_metrics(notes, **options)), disposed=disposed)
-    return notes, results.messages, cold
+    line: str, values: Any = str, *, until: float = 60, **options: Any
+) -> tuple[Notes, list[marbles.Record], list[Any]]:
+    """What was told, what came, and when the source was read."""
+    notes = Notes()
+    return notes, *through(line, rd.tap_metrics(notes, **options), values=values, error=BOOM, until=until)
+
+
+def shown(records: list[marbles.Record]) -> str:
+    return marbles.draw(records, values=str, frame=1, error=BOOM)
 
 
 # The stream.
@@ -56,7 +62,7 @@ def measured(
         pytest.param("-a-b-|", "completed", 5, id="completed"),
         pytest.param("-a-b-#", "failed", 5, id="failed"),
         pytest.param("-a-b----", "disposed", 60, id="disposed"),
-        pytest.param("(abcd|)", "completed", 0, id="a burst"),
+        pytest.param("[abcd|]", "completed", 0, id="a burst"),
         pytest.param("|", "completed", 0, id="empty"),
         pytest.param("#", "failed", 0, id="only an error"),
         pytest.param("-------", "disposed", 60, id="never"),
@@ -67,12 +73,12 @@ def measured(
 def test_the_values_are_untouched_and_the_end_is_told_once(
     source: str, kind: str, seconds: float, every: float | None
 ) -> None:
-    notes, messages, cold = measured(source, every=every)
-    assert messages == marbles(source)
+    notes, records, reads = measured(source, every=every)
+    assert records == marbles.parse(source, values=str, frame=1, error=BOOM)
     assert notes.kinds[-1] == kind
     assert notes.kinds.count(None) == len(notes) - 1
     assert notes[-1].seconds == seconds
-    assert cold.subscriptions == [ReactiveTest.subscribe(200, 200 + seconds)]
+    assert reads == [(0, seconds)]
 
 
 @pytest.mark.parametrize("end", ["|", "#"])
@@ -103,7 +109,7 @@ def test_the_first_chunk_the_gaps_and_the_rates() -> None:
     assert metrics.mean_lag is metrics.longest_lag is None
 
 
-@pytest.mark.parametrize("source", ["--|", "--a-|", "(ab|)"])
+@pytest.mark.parametrize("source", ["--|", "--a-|", "[ab|]"])
 def test_what_cannot_be_measured_is_none(source: str) -> None:
     (metrics,) = measured(source)[0]
     assert (metrics.chunks_per_second, metrics.tokens_per_second) == (None, None)
@@ -172,26 +178,29 @@ def test_pings_are_no_chunks_in_front_of_decode_either() -> None:
 
 
 def test_the_lag_of_snapshots_is_that_of_the_newest_which_leaves() -> None:
-    notes, messages, _ = measured("ab-c----d-#", through=lambda source: source.pipe(rd.throttle_latest(4)))
-    assert messages == marbles("a---c---d-#")
+    notes, records, _ = measured("ab-c----d-#", through=lambda source: source.pipe(rd.throttle_latest(4)))
+    assert shown(records) == "a---c---d-#"
     assert (notes[0].chunks, notes[0].longest_lag, notes[0].mean_lag) == (4, 1, 1 / 3)
 
 
 def test_the_lag_of_events_that_are_joined_is_that_of_the_first_letter_that_waited() -> None:
     pieces = {mark: ev.TextDelta(0, mark) for mark in "abcdef"} | {"S": EVENTS["b"]}
-    notes, messages, _ = measured("Sab-cd----|", pieces, through=rd.compact_deltas(4))
+    notes, records, _ = measured("Sab-cd----|", pieces, through=rd.compact_deltas(4))
     again, more, _ = measured("Sab-cd-ef-----|", pieces, through=rd.compact_deltas(4))
-    assert [record.time - 200 for record in more] == [0, 1, 5, 9, 14]
+    assert [time for time, _, _ in more] == [0, 1, 5, 9, 14]
     assert (again[0].longest_lag, again[0].mean_lag) == (3, 5 / 4)
-    times = [(record.time - 200, getattr(record.value.value, "text", "")) for record in messages[:-1]]
-    assert times == [(0, ""), (1, "a"), (5, "bcd")]
+    assert [(time, getattr(event, "text", "")) for time, _, event in records[:-1]] == [
+        (0, ""),
+        (1, "a"),
+        (5, "bcd"),
+    ]
     assert (notes[0].longest_lag, notes[0].mean_lag) == (3, 1)
 
 
 def test_the_lag_of_text_that_is_cut_anew() -> None:
     burst = {"S": EVENTS["b"], "a": ev.TextDelta(0, "one two three four ")}
-    notes, messages, _ = measured("Sa------------|", burst, through=rd.smooth("word", rate=0.5, max_lag=60))
-    last = max(record.time for record in messages[:-1]) - 200
+    notes, records, _ = measured("Sa------------|", burst, through=rd.smooth("word", rate=0.5, max_lag=60))
+    last = max(time for time, _, _ in records[:-1])
     assert notes[0].longest_lag == last - 1 > 2
 
 
@@ -227,8 +236,8 @@ def test_what_waits_is_not_kept_for_ever() -> None:
 
 @pytest.mark.parametrize("end", ["|", "#"])
 def test_what_the_pacing_holds_comes_before_the_end_and_counts(end: str) -> None:
-    notes, messages, _ = measured(f"ab{end}", through=lambda source: source.pipe(rd.throttle_latest(9)))
-    assert messages == marbles(f"a-(b{end})")
+    notes, records, _ = measured(f"ab{end}", through=lambda source: source.pipe(rd.throttle_latest(9)))
+    assert shown(records) == f"a-[b{end}]"
     assert notes[0].longest_lag == 1
 
 
@@ -242,7 +251,7 @@ def test_every_so_often_it_is_told_how_it_goes_also_in_silence() -> None:
 
 
 def test_an_end_on_the_edge_is_told_once_and_nothing_comes_after_it() -> None:
-    notes, _, _ = measured("-a--|", every=4, disposed=1000)
+    notes, _, _ = measured("-a--|", every=4, until=800)
     assert notes.kinds[-1] == "completed"
     assert [metrics.seconds for metrics in notes][-1] == 4
     assert len(notes) <= 2
@@ -310,15 +319,11 @@ def test_time_is_the_subscribers_and_goes_upstream_as_it_came() -> None:
 
 
 def test_what_fn_raises_goes_to_the_log_and_never_into_the_stream(caplog: pytest.LogCaptureFixture) -> None:
-    scheduler = TestScheduler()
-
     def note(_: object) -> None:
         raise BOOM
 
-    cold = scheduler.create_cold_observable(marbles("-a---b|", start=0))
     with caplog.at_level(logging.ERROR, "rxdelta"):
-        results = scheduler.start(lambda: cold.pipe(rd.tap_metrics(note, every=4)))
-    assert results.messages == marbles("-a---b|")
+        marbles.check("-a---b|", rd.tap_metrics(note, every=4), values=str, frame=1, until=800)
     assert [record.exc_info and record.exc_info[1] for record in caplog.records] == [BOOM, BOOM]
 
 
@@ -441,19 +446,11 @@ def test_a_reader_that_leaves_and_an_async_fn() -> None:
 def test_through_a_pacing_operator_all_comes_as_it_would_and_the_sums_hold(
     marks: list[bool], end: str, disposed: int, pace: int
 ) -> None:
-    diagram = "-" + "".join(chr(ord("a") + at) if mark else "-" for at, mark in enumerate(marks))
-
-    def messages(operator: Any) -> tuple[list[Any], Any]:
-        scheduler = TestScheduler()
-        cold = scheduler.create_cold_observable(marbles(diagram + end, start=0))
-        results = scheduler.start(lambda: cold.pipe(operator), disposed=200 + disposed)
-        return results.messages, cold.subscriptions
-
-    notes = Notes()
-    tapped = messages(rd.tap_metrics(notes, through=rd.throttle_latest(pace)))
-    assert tapped == messages(rd.throttle_latest(pace))
+    line = "-" + "".join(chr(ord("a") + at) if mark else "-" for at, mark in enumerate(marks))
+    notes, *came = measured(line + end, through=rd.throttle_latest(pace), until=disposed)
+    assert came == [*through(line + end, rd.throttle_latest(pace), error=BOOM, until=disposed)]
     (metrics,) = notes
-    arrived = [mark for mark in diagram[:disposed] if mark != "-"]
+    arrived = [mark for mark in line[:disposed] if mark != "-"]
     assert metrics.chunks == len(arrived)
     assert 0 <= metrics.streaming_seconds <= metrics.seconds
     assert (metrics.longest_lag or 0) <= pace

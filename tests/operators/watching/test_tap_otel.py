@@ -16,7 +16,6 @@ from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
 from support.loops import Stream, turns
 from support.loops import run as run_loop
-from support.marbles import BOOM, marbles
 from support.replies import ANTHROPIC, REPLIES
 
 import rxdelta as rd
@@ -28,6 +27,11 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from support.lines import through, whole
+
+from rxdelta.testing import marbles
+
+BOOM = ValueError("boom")
 
 ev = rd.events
 
@@ -92,11 +96,10 @@ EVENTS: dict[str, rd.Event] = {
 }
 
 
-def told(diagram: str, *, disposed: float = 260, **options: Any) -> tuple[Backend, list[Any]]:
-    scheduler, backend = TestScheduler(), Backend()
-    cold = scheduler.create_cold_observable(marbles(diagram, EVENTS, start=0))
-    results = scheduler.start(lambda: cold.pipe(backend.tap(**options)), disposed=disposed)
-    return backend, results.messages
+def told(line: str, *, until: float = 60, **options: Any) -> tuple[Backend, list[marbles.Record]]:
+    backend = Backend()
+    records, _ = through(line, backend.tap(**options), values=EVENTS, error=BOOM, until=until)
+    return backend, records
 
 
 WHOLE = "--s-b-t----t-uf|"
@@ -203,14 +206,14 @@ def test_the_histograms_have_the_conventions_bounds() -> None:
         ("|", "completed", "UNSET"),
         ("#", "failed", "ERROR"),
         ("---", "disposed", "UNSET"),
-        ("(sbtuf|)", "completed", "UNSET"),
+        ("[sbtuf|]", "completed", "UNSET"),
     ],
 )
 def test_the_stream_is_untouched_and_each_end_ends_the_span_once(
     source: str, outcome: str, status: str
 ) -> None:
-    backend, messages = told(source)
-    assert messages == marbles(source, EVENTS)
+    backend, records = told(source)
+    assert records == marbles.parse(source, values=EVENTS, frame=1, error=BOOM)
     (span,) = backend.spans
     assert span.attributes["rxdelta.outcome"] == outcome
     assert span.status.status_code.name == status
@@ -220,8 +223,8 @@ def test_the_stream_is_untouched_and_each_end_ends_the_span_once(
 
 
 def span_seconds(source: str) -> float:
-    end = [message.time - 200 for message in marbles(source, EVENTS) if message.value.kind != "N"]
-    return end[0] if end else 60
+    ((_, end),) = whole(source)
+    return min(end, 60)
 
 
 @pytest.mark.parametrize(
@@ -438,14 +441,14 @@ def test_a_provider_must_be_named(wrong: Any) -> None:
 @given(
     marks=st.lists(st.sampled_from("sbtuf-"), max_size=20),
     end=st.sampled_from("|#-"),
-    disposed=st.integers(1, 30),
+    until=st.integers(1, 30),
 )
-def test_exactly_one_span_and_the_stream_as_it_was(marks: list[str], end: str, disposed: int) -> None:
-    diagram = "-" + "".join(marks) + end
-    backend, messages = told(diagram, disposed=200 + disposed)
-    scheduler = TestScheduler()
-    cold = scheduler.create_cold_observable(marbles(diagram, EVENTS, start=0))
-    assert messages == scheduler.start(lambda: cold, disposed=200 + disposed).messages
+def test_exactly_one_span_and_the_stream_as_it_was(marks: list[str], end: str, until: int) -> None:
+    line = "-" + "".join(marks) + end
+    backend, records = told(line, until=until)
+    assert records == [
+        record for record in marbles.parse(line, values=EVENTS, frame=1, error=BOOM) if record[0] < until
+    ]
     assert len(backend.spans) == 1
     (duration,) = backend.points("gen_ai.client.operation.duration")
     assert duration.count == 1
