@@ -1,4 +1,4 @@
-"""Take the picture of `rxdelta inspect --html` in a real browser: docs/inspect.png, and docs/inspect-dark.png. Needs Chromium.
+"""Take the picture of `rxdelta inspect --html` in a real browser: docs/inspect.png. Needs Chromium.
 
 The recording is made of the bundled samples, with times that are the same at each run: a reply that calls two tools, their
 results, and the reply to these.
@@ -84,16 +84,14 @@ def take_pictures(page: Path) -> None:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
-        for scheme, name in (("light", "inspect.png"), ("dark", "inspect-dark.png")):
-            opened = browser.new_page(
-                viewport={"width": WIDTH, "height": 900}, device_scale_factor=1.5, color_scheme=scheme
-            )
-            opened.goto(page.as_uri())
-            box = opened.locator(".timeline").bounding_box()
-            assert box is not None
-            clip = {"x": 0, "y": 0, "width": WIDTH, "height": box["y"] + box["height"] + 20}
-            opened.screenshot(path=DOCS / name, full_page=True, clip=clip)
-            opened.close()
+        opened = browser.new_page(
+            viewport={"width": WIDTH, "height": 900}, device_scale_factor=1.5, color_scheme="light"
+        )
+        opened.goto(page.as_uri())
+        box = opened.locator(".timeline").bounding_box()
+        assert box is not None
+        clip = {"x": 0, "y": 0, "width": WIDTH, "height": box["y"] + box["height"] + 20}
+        opened.screenshot(path=DOCS / "inspect.png", full_page=True, clip=clip)
 
 
 if __name__ == "__main__":
