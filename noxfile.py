@@ -9,6 +9,7 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
 import nox
@@ -24,7 +25,7 @@ PYTHONS = nox.project.python_versions(PROJECT)
 CLIENTS = Path("tests/clients")
 LOCK = Path("requirements-dev.lock")
 WITHOUT = [f"--without={material}" for material in ("recordings", "clients", "browser")]
-BRIEF = "--hypothesis-profile=brief"  # `coverage` draws all examples, `tests` half of them, `soak` ten times as many
+BRIEF = "--hypothesis-profile=brief"  # `coverage` draws all examples, `tests` a third of them, `soak` ten times as many
 
 
 def group(*names: str) -> list[str]:
@@ -65,11 +66,11 @@ def run_quick(session: nox.Session, *arguments: str) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests; with arguments, what pytest makes of them, which leaves out those marked slow."""
-    install(session, group("tests", "examples", "judges"))
+    install(session, group("tests", "examples", "hosts", "judges"))
     install_clients(session)
     # One worker more than cores: many of them wait, for a server, a lease or a browser.
     session.run(
-        "pytest", "-n", str((os.cpu_count() or 1) + 1), *(session.posargs or ["--slow", "--times=0.5"])
+        "pytest", "-n", str((os.cpu_count() or 1) + 1), *(session.posargs or ["--slow", "--times=0.3"])
     )
 
 
@@ -136,17 +137,44 @@ def typing(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The site with the API reference, in build/docs; a warning is an error."""
+    """The site with the API reference, in build/docs, and its tests, with Chromium; a warning is an error."""
     install(session, group("docs"), *constraints(session, locked()))
+    build_site(session, Path("build/docs"))
+    tests = ["tests/docs/test_search.py", "tests/docs/test_site.py"]
+    session.run("pytest", "--slow", *tests, env={"SITE": "build/docs"})
+    session.log("see build/docs/index.html; its search needs a server: python -m http.server -d build/docs")
+
+
+@nox.session
+def site(session: nox.Session) -> None:
+    """The site of this version beside those of earlier ones, in build/site, which is what the hosted site has."""
+    install(session, group("docs"), *constraints(session, locked()))
+    version = re.findall(VERSION_LINE, VERSION.read_text("utf-8"))[0]
+    name = "dev" if "dev" in version else version
+    build_site(session, SITE / name, hosted=name)
+    session.run("python", "docs/versions.py", str(SITE))
+
+
+def build_site(session: nox.Session, place: Path, hosted: str = "") -> None:
+    shutil.rmtree(place, ignore_errors=True)
     options = ["--fail-on-warning", "--keep-going", "--fresh-env", "--quiet"]
-    session.run("sphinx-build", *options, "docs", "build/docs", *session.posargs)
-    session.log("see build/docs/index.html")
+    doctrees = ["--doctree-dir", "build/doctrees"]  # not among the pages
+    session.run(
+        "sphinx-build",
+        *options,
+        *doctrees,
+        "docs",
+        str(place),
+        *session.posargs,
+        env={"HOSTED_VERSION": hosted},
+    )
 
 
 VERSION = Path("rxdelta/__init__.py")
 VERSION_LINE = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 CHANGELOG = Path("CHANGELOG.md")
 DIST = Path("dist")
+SITE = Path("build/site")
 SMOKE = """
 import asyncio, sys
 import rxdelta as rd
@@ -162,7 +190,7 @@ assert rd.__file__.startswith(sys.prefix), rd.__file__
 
 @nox.session
 def release(session: nox.Session) -> None:
-    """Build wheel and sdist into dist/, and check them as a user gets them; `-- 0.1.0` writes that version first."""
+    """Build wheel and sdist into dist/ with their sums, and check them as a user gets them; `-- 0.1.0` writes that version first."""
     for version in session.posargs:
         write_version(session, version)
     session.install(*PROJECT["build-system"]["requires"], *group("release"), *constraints(session, locked()))
@@ -175,6 +203,8 @@ def release(session: nox.Session) -> None:
     check_contents(session, wheel, sdist)
     for distribution in (wheel, sdist):
         try_in_empty_environment(session, distribution.resolve(), version)
+    sums = [f"{sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in (wheel, sdist)]
+    (DIST / "SHA256SUMS").write_text("".join(sums), "utf-8")
     git = ["git", "tag", "--points-at", "HEAD"]
     tags = re.findall(
         r"^v\d.*", str(session.run(*git, external=True, silent=True, success_codes=range(256))), re.MULTILINE
@@ -194,7 +224,8 @@ def write_version(session: nox.Session, version: str) -> None:
     if f"## {version} " not in changelog:
         headings = f"## Unreleased\n\n## {version} – {datetime.now(UTC).date()}\n"
         CHANGELOG.write_text(changelog.replace("## Unreleased\n", headings, 1), "utf-8")
-    session.install("-e", ".[all]", *constraints(session, locked()))
+    # Among the public names are strategies of Hypothesis and fixtures of pytest.
+    session.install("-e", ".[all]", *group("tests"), *constraints(session, locked()))
     session.run("python", "tests/support/api.py")
     session.run("python", "tests/support/api.py", "--write")
 
@@ -250,7 +281,7 @@ BENCH = [
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Every figure beside its goal and its peer, for docs/benchmarks.md and its plots; `-- watching` measures that part."""
+    """Every figure beside its goal and its peer, for benchmarks/REPORT.md and the site's page; `-- watching` measures that part."""
     session.install("-e", ".[all]", *group("judges"), *BENCH)
     install_clients(session)
     session.run("python", "benchmarks/run.py", *session.posargs)
@@ -263,3 +294,4 @@ def pictures(session: nox.Session) -> None:
     session.run("python", "docs/draw.py")
     session.run("python", "docs/draw_chat.py")  # with npm and Chromium
     session.run("python", "docs/draw_inspect.py")  # with Chromium
+    session.run("python", "docs/draw_preview.py")  # with Chromium

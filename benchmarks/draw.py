@@ -1,4 +1,4 @@
-"""The plots of docs/benchmarks.md, from the figures of the run. Their colours can be read on a light and on a dark page."""
+"""The plots of the report and of the site's page, from the figures of the run. Their colours can be read on a light and on a dark page."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Tables = list[dict[str, Any]]
 Aims = list[tuple[str, dict[str, Any], dict[str, Any]]]
 
 
-def draw(parts: dict[str, Tables], aims: Aims, where: Path) -> None:
+def draw(parts: dict[str, Tables], aims: Aims, report: Path, site: Path) -> None:
     with mpl.rc_context(STYLE):
-        goals(aims, where / "bench-goals.svg")
-        watching(parts["watching"], where / "bench-watching.svg")
-        growing(parts["accumulators"][:3], "µs a chunk", "chunks", where / "bench-growth.svg")
-        growing(parts["partial_json"], "µs a fragment", "characters", where / "bench-arguments.svg")
+        goals(aims, report / "bench-goals.svg")
+        watching(parts["watching"], report / "bench-watching.svg")
+        growing(parts["accumulators"][:3], "µs a chunk", "chunks", site / "bench-growth.svg")
+        growing(parts["partial_json"], "µs a fragment", "characters", report / "bench-arguments.svg")
 
 
 def plain(name: str) -> str:

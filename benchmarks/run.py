@@ -1,4 +1,4 @@
-"""Measure all parts, print every figure beside its goal and its peer, and write docs/benchmarks.md and its plots.
+"""Measure all parts, print every figure beside its goal and its peer, and write the report, the site's page and their plots.
 
     python benchmarks/run.py                      all parts, and the page
     python benchmarks/run.py watching memory      these parts, printed; with --write also their places on the page
@@ -26,7 +26,8 @@ from harness import digits, goal_of, is_met, lines_of, markdown, multiple, name_
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 RESULTS = HERE / "results"
-PAGE = ROOT / "docs" / "benchmarks.md"
+REPORT = HERE / "REPORT.md"
+PAGE = ROOT / "docs" / "production" / "benchmarks.md"
 PARTS = {
     "front_door": "The front door",
     "memory": "Memory of live streams",
@@ -193,21 +194,26 @@ def where() -> str:
 
 
 def write() -> None:
-    """Put the figures where the page has a place for them: between `<!-- bench: NAME -->` and `<!-- end -->`."""
+    """Put the figures where the report and the page have places for them: between `<!-- bench: NAME -->` and `<!-- end -->`."""
     from draw import draw
 
     parts = {name: results(name) for name in PARTS}
     texts = {name: shown(tables) for name, tables in parts.items()}
     texts |= {"goals": goals(parts), "where": where()}
-    page = PAGE.read_text("utf-8")
-    for name, text in texts.items():
+    fill(REPORT, texts)
+    fill(PAGE, {"one tool call": shown(parts["accumulators"][1:2]), "where": texts["where"]})
+    draw(parts, aims(parts), HERE, PAGE.parent)
+
+
+def fill(page: Path, texts: dict[str, str]) -> None:
+    text = page.read_text("utf-8")
+    for name, figures in texts.items():
         begin, end = f"<!-- bench: {name} -->\n", "<!-- end -->"
-        before, found, rest = page.partition(begin)
+        before, found, rest = text.partition(begin)
         if not found:
-            raise SystemExit(f"{PAGE} has no place for {name}: {begin}")
-        page = f"{before}{begin}\n{text}\n\n{end}{rest.partition(end)[2]}"
-    PAGE.write_text(page, "utf-8")
-    draw(parts, aims(parts), ROOT / "docs")
+            raise SystemExit(f"{page} has no place for {name}: {begin}")
+        text = f"{before}{begin}\n{figures}\n\n{end}{rest.partition(end)[2]}"
+    page.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

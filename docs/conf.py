@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tests")]
 
 import attrs
 from docutils.nodes import reference
@@ -41,14 +41,32 @@ if TYPE_CHECKING:
 
 project = "rxdelta"
 version = release = rd.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "marble_pictures",
+    "plain_text",
+    "site_search",
+]
 nitpicky = True  # a name that leads nowhere is a warning, and a warning fails the session
 myst_heading_anchors = 4
 
 html_theme = "furo"
 html_title = f"rxdelta {version}"
+# Each version of the site has a folder below this address; a search engine is led to the newest release.
+html_baseurl = "https://rxdelta.github.io/rxdelta/stable/"
+html_favicon = "_static/logo.svg"
+html_logo = "_static/logo.svg"
 html_static_path = ["_static"]
+templates_path = ["_templates"]
+html_context = {
+    "preview": "preview.png",
+    "preview_alt": "rxdelta: a model's streamed reply as immutable snapshots",
+}
 html_css_files = ["site.css"]
+html_js_files = ["versions.js"] if os.environ.get("HOSTED_VERSION") else []  # beside others, `nox -s site`
+exclude_patterns = ["design.md"]  # for those who change the project
 html_show_copyright = False
 html_show_sourcelink = html_copy_source = False
 

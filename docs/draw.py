@@ -21,25 +21,25 @@ WIDTH, FRAMES, SECONDS = 84, 14, 8.0
 BEGIN = 3.0  # whoever opens the page sees the reply in mid-growth, and its beginning in the next round
 
 
-def frame(reply: rd.Snapshot | rd.Message, height: int) -> str:
+def frame(reply: rd.Snapshot | rd.Message, height: int, number: int) -> str:
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    with console.capture() as drawn:
+    with console.capture() as lines:
         console.print(picture(reply))
     console.print(picture(reply))
-    for _ in range(height - drawn.get().count("\n")):
+    for _ in range(height - lines.get().count("\n")):
         console.print()
-    svg = console.export_svg(title="$ rxdelta demo", unique_id=f"f{id(reply)}")
+    svg = console.export_svg(title="$ rxdelta demo", unique_id=f"f{number}")
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # no font is fetched from anywhere
 
 
 def height_of(reply: rd.Snapshot | rd.Message) -> int:
     console = Console(width=WIDTH, file=io.StringIO(), force_terminal=True)
-    with console.capture() as drawn:
+    with console.capture() as lines:
         console.print(picture(reply))
-    return drawn.get().count("\n")
+    return lines.get().count("\n")
 
 
-def main() -> None:
+def drawn() -> str:
     with open_sample("weather") as file:
         sample = file.read().decode()
     decoder, fold, snapshots = rd.providers.decoder("anthropic-messages"), rd.Fold(), []
@@ -48,7 +48,7 @@ def main() -> None:
     step = len(snapshots) // (FRAMES - 1)
     chosen = [*snapshots[step::step], snapshots[-1]]  # the first ones show next to nothing
     height = height_of(chosen[-1])
-    frames = [frame(snapshot, height) for snapshot in chosen]
+    frames = [frame(snapshot, height, number) for number, snapshot in enumerate(chosen)]
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', frames[-1])
     assert box is not None
     share = 100 / (len(frames) + 5)  # the last frame stays a while
@@ -62,13 +62,12 @@ def main() -> None:
         bodies.append(f'<g class="k{n}">{svg}</g>')
     # Where nothing is animated (print, previews, reduced motion) the finished picture shows.
     still = "@media(prefers-reduced-motion:reduce){g{animation:none!important}}"
-    whole = (
+    return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {box[1]} {box[2]}" role="img" '
         'aria-label="A reply grows: reasoning, text, and two tool calls with live arguments">'
         f"<style>{''.join(styles)}{still}</style>{''.join(bodies)}</svg>"
     )
-    (HERE / "demo.svg").write_text(whole, "utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    (HERE / "demo.svg").write_text(drawn(), "utf-8")

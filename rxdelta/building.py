@@ -1,4 +1,4 @@
-"""What an operator of your own is made of, see `docs/operators-of-your-own.md`.
+"""What an operator of your own is made of, see `docs/extend/operators.md`.
 
 The operators of rxdelta are made of the same parts, so one of yours keeps their promises: it serialises threads, ends the source
 when its own code raises, keeps the session of the reader, and says what it emits.

@@ -1,4 +1,4 @@
-"""Types for annotations: what operators and doors make, and programs read but never construct."""
+"""Types for annotations: what operators and readers make, and programs read but never construct."""
 
 from rxdelta.aio import BlockingReply, ReaderMetrics, Reply
 from rxdelta.core import CompleteToolCall, InvalidToolCall

@@ -21,6 +21,7 @@ settings.load_profile("rxdelta")
 settings.register_profile("brief", settings.get_profile("rxdelta"), max_examples=10)
 
 LIMIT, SLOW_LIMIT = 120, 300  # seconds. Nothing takes as long: what hangs fails.
+WAITING = ("tests/relay/", "tests/examples/")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,6 +63,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(
                 pytest.mark.timeout((SLOW_LIMIT if slow else LIMIT) * max(1, config.option.times))
             )
+    # What waits, for servers and leases, begins: the first tests go to one worker, and the others have the cores meanwhile.
+    items.sort(key=lambda item: not item.nodeid.startswith(WAITING))
     if config.option.times != 1:
         _draw(items, config.option.times)
     if not _is_named(config):

@@ -16,7 +16,9 @@ from support.http_server import Reply, Server
 import rxdelta as rd
 from rxdelta.testing import sample_chunks
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text("utf-8")
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+START = (ROOT / "docs" / "index.md").read_text("utf-8")
 ASK: Any = {"model": "m", "messages": [{"role": "user", "content": "?"}]}
 CUT = '{"port": "Brest", "date": "20'
 
@@ -75,6 +77,13 @@ def test_the_readme_names_the_measured_versions() -> None:
     for name in ("openai", "anthropic"):
         sdk = pytest.importorskip(name)
         assert f"{name} {sdk.__version__}" in README
+        assert f"{name} {sdk.__version__}" in START
+
+
+def test_the_start_page_has_the_readmes_table() -> None:
+    rows = [line for line in README.splitlines() if line.startswith("| ") and "what happens" not in line]
+    compared = [row for row in rows if row.count("|") == 4 and row in START]
+    assert len(compared) >= 3
 
 
 def test_a_connection_that_closes_in_mid_reply_looks_like_an_end_to_openais_helper(openai: Any) -> None:

@@ -52,7 +52,26 @@ def test_hosted_ci_runs_each_supported_python() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
     assert set(re.findall(r'python: "(3\.\d+)"', workflow)) == set(PYTHONS)
     assert all(f"session: quick-{version}," in workflow for version in PYTHONS[1:])
-    assert not re.findall(r"uses: (?!\S+@[0-9a-f]{40} # v\d)\S+", workflow), "an action that isn't pinned"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda path: path.name
+)
+def test_a_workflow_pins_its_actions_and_may_read_only(path: Path) -> None:
+    workflow = path.read_text("utf-8")
+    assert not re.findall(r"uses: (?!\S+@[0-9a-f]{40} # v\d|\./)\S+", workflow), "an action that isn't pinned"
+    assert re.search(r"^permissions:\n  contents: read\n\n", workflow, re.MULTILINE)
+
+
+def test_a_release_is_uploaded_only_where_somebody_approves_it() -> None:
+    workflow = (ROOT / ".github/workflows/release.yml").read_text("utf-8")
+    jobs = dict(
+        re.findall(r"^  (\w+):\n((?:    .*\n|\n)+)", workflow.partition("\njobs:\n")[2], re.MULTILINE)
+    )
+    assert [name for name, job in jobs.items() if "pypi-publish@" in job] == ["publish"]
+    assert re.search(r"environment:\n +name: pypi\b", jobs["publish"])
+    assert "attest-build-provenance@" in jobs["build"]
+    assert "twine upload" not in workflow
 
 
 def test_the_readme_of_pypis_page_has_no_relative_link(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,13 @@ def test_version_changelog_and_the_last_release_agree() -> None:
     assert described == releases[:1], "`nox -s release -- VERSION` writes the description"
 
 
+def test_a_release_describes_its_names_where_all_that_they_import_is_installed() -> None:
+    """Some are strategies of Hypothesis and fixtures of pytest, which no extra brings."""
+    noxfile = (Path(__file__).resolve().parents[1] / "noxfile.py").read_text("utf-8")
+    install, _, _ = noxfile.partition('"tests/support/api.py"')
+    assert 'session.install("-e", ".[all]", *group("tests"), ' in install.rpartition("\ndef ")[2]
+
+
 Speed = Literal["slow", "fast"]
 
 

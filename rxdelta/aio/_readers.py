@@ -45,7 +45,7 @@ async def for_each(
             makes the source wait. For snapshots to be drawn use `latest`: the picture doesn't fall behind. See
             `to_async_iterable`.
         maxsize: How many values may be queued, for `block`, `error` and `join`.
-        key: For `latest`: the name of the thing that a value is a state of; see `to_async_iterable`.
+        key: For `latest`: a function that returns the key of a value; see `to_async_iterable`.
         limits: Bounds on what the pipeline may hold in memory; see `to_async_iterable`.
         meter: Measures what waits for this reader, see `ReaderMeter`.
 
@@ -88,7 +88,7 @@ async def iterate(
         source: Any Observable.
         overflow: The policy for a slow reader; see `to_async_iterable`.
         maxsize: How many values may be queued, for `block`, `error` and `join`.
-        key: For `latest`: the name of the thing that a value is a state of; see `to_async_iterable`.
+        key: For `latest`: a function that returns the key of a value; see `to_async_iterable`.
         limits: Bounds on what the pipeline may hold in memory; see `to_async_iterable`.
         meter: Measures what waits for this reader, see `ReaderMeter`.
 

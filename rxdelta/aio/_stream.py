@@ -110,7 +110,7 @@ def stream(
         >>> reply.message.status
         'complete'
 
-        Behind the same door, with an operator and a decoder of your own choice:
+        With an operator and a decoder of your own choice:
 
         >>> from reactivex import operators as ops
         >>> def is_wanted(event):

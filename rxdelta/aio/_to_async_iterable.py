@@ -77,7 +77,7 @@ def to_async_iterable(
             `block`: all values; while `maxsize` values are queued, the source waits. This holds for each
             `from_async_iterable` and `from_iterable` that this reading has started; values of other sources are queued.
             `buffer`: all values, in a queue without a bound.
-            `latest`: the newest value of each thing (see `throttle_latest`), for snapshots and other values that a newer
+            `latest`: the newest value of each key (see `throttle_latest`), for snapshots and other values that a newer
             one replaces. What no later value contains is refused: events, pieces of text, calls, frames.
             `error`: all values, or `BufferOverflowError` when more than `maxsize` are queued.
             `join`: for events; like `block`, but queued events are joined (pieces of a block, usage, updates of a
@@ -86,7 +86,7 @@ def to_async_iterable(
             `share_latest`) waits only while none of its readers has room. While another reader takes its values, more
             are queued for this one; at 65,536 (`block`) or 8,192 (`join`) more, the reading ends with
             `BufferOverflowError`.
-        key: For `latest`: the name of the thing that a value is a state of, see `throttle_latest`. With a key nothing
+        key: For `latest`: a function that returns the key of a value, see `throttle_latest`. With a key nothing
             is refused.
         limits: Bounds on what the pipeline may hold in memory, where no `with_limits` holds.
         meter: Measures what waits for this reader, see `ReaderMeter`.

@@ -55,7 +55,7 @@ def to_iterable(
         overflow: The policy for a slow reader: all values, and the source waits if it can (`block`); all values
             (`buffer`); the `latest` snapshot; all events, joined (`join`); or an `error`. See `to_async_iterable`.
         maxsize: How many values may be queued, for `block`, `error` and `join`.
-        key: For `latest`: the name of the thing that a value is a state of; see `to_async_iterable`.
+        key: For `latest`: a function that returns the key of a value; see `to_async_iterable`.
         loop: A loop that is running on another thread, to be used instead of a new one.
         limits: Bounds on what the pipeline may hold in memory; see `to_async_iterable`.
         meter: Measures what waits for this reader, see `ReaderMeter`.

@@ -1,7 +1,7 @@
 """What the streams of a format can carry, and the check of a reply in front of its writer.
 
 A format declares two sets of these words beside its writer. Everything that `Format.carries` lacks is refused by name, so
-nothing is dropped. A detail in `Format.loses` doesn't come back, though the reply is written. The table in docs/formats.md is
+nothing is dropped. A detail in `Format.loses` doesn't come back, though the reply is written. The table in docs/reference/written-formats.md is
 made of both sets.
 """
 

@@ -44,7 +44,7 @@ class Format:
     """A wire format: how its streams are read, and how a request is written in it.
 
     Another distribution adds a format by an entry point of the group `rxdelta.formats`, whose name is the
-    format's and whose object is one of these (docs/formats.md).
+    format's and whose object is one of these (docs/extend/formats.md).
 
     Attributes:
         name: The name that `rd.decode` and `rd.to_request` take.
@@ -66,7 +66,7 @@ class Format:
         writer: Makes the encoder that writes one stream as the provider would, of the function that makes the text of an
             error. It takes no time and makes nothing up at random. `None` if `rd.wire.write` can't write the format.
         carries: What the streams can carry, for `rd.wire.write`, which refuses everything else: words of the table in
-            docs/formats.md, such as `text` and `tool_call`.
+            docs/reference/written-formats.md, such as `text` and `tool_call`.
         owns: Whether the streams carry what a block has of this kind, although `carries` lacks the word: it is the
             provider's own, and others' is refused. `None` if there is no such thing.
         loses: The details that don't come back from a stream that was written, in words of the same table.

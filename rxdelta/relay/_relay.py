@@ -103,7 +103,7 @@ class Relay:
         five seconds at most. Memory keeps nothing then; a server keeps what it has.
 
         Args:
-            url: `valkey://` or `redis://` and where the server is; `docs/relay.md` has all forms.
+            url: `valkey://` or `redis://` and where the server is; `docs/reference/relay-server.md` has all forms.
             lease: Seconds after which a publisher that gave no sign is dead, and that a reader waits for a stream that
                 nobody has published.
             keep: Seconds that a stream can still be watched after its end.

@@ -21,7 +21,7 @@ all of them. An operator with a `Room` makes one for what is in front of it. A p
 **Who finds it.** A door subscribes with a `SessionScheduler`, which carries the session. In Rx each operator passes
 its subscriber's scheduler on, so the session reaches every source, also one that is subscribed later, on whatever
 thread. `session_of(scheduler)` finds it. Some of Rx's own operators put another scheduler in its place, or none; the
-table in `docs/guide.md` names them. For these the session is also the context's `current_session` during the
+table in `docs/reference/slow-readers.md` names them. For these the session is also the context's `current_session` during the
 subscription. Python copies the context into each task and each call of a loop, but not into a thread. The scheduler
 takes precedence, because the context may be that of another reader, whose source happens to be emitting. A `Room` is
 found by the scheduler only: the context may be that of the value which an operator with a closed room works on, and what

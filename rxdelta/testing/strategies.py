@@ -36,7 +36,7 @@ Kind: TypeAlias = Literal[
     "invalid_tool_call", "tool_result", "server_tool_call", "image", "image_url", "audio", "audio_url", "video",
     "video_url", "file", "file_url", "file_id",
 ]  # fmt: skip
-"""What a reply may have, in the words of the table in docs/formats.md.
+"""What a reply may have, in the words of the table in docs/reference/written-formats.md.
 
 A `citation` is a text that cites something. A `tool_result` is a call that has its result. A `server_tool_call` is one of the
 provider's own tools, with its result.

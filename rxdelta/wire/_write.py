@@ -21,7 +21,7 @@ def write(
     """The chunks of a reply, as a provider that speaks this format would stream them.
 
     The chunks are JSON objects, such as `rd.decode(wire_format)` reads. It gets the same reply of them, but for the
-    details that the format loses; docs/formats.md has the table. The same events always become the same chunks.
+    details that the format loses; docs/reference/written-formats.md has the table. The same events always become the same chunks.
 
     A reply without its end becomes a stream without its end, as of a connection that broke. A `StreamError` becomes the
     provider's own error.
@@ -73,7 +73,7 @@ def write_each(
 
 
 def carried_by(wire_format: WireFormat | str) -> Set[str]:
-    """What a stream of this format can carry, in the words of the table in docs/formats.md.
+    """What a stream of this format can carry, in the words of the table in docs/reference/written-formats.md.
 
     Raises:
         InvalidValueError: The format has no writer.

@@ -1,4 +1,4 @@
-"""Door by output of an operator by pace of the reader: what arrives. docs/pacing.md has the table."""
+"""Reader function by output of an operator by pace: what arrives. docs/reference/slow-readers.md has the table."""
 
 from __future__ import annotations
 

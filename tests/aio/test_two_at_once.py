@@ -1,4 +1,4 @@
-"""Two replies at once, as docs/recipes.md shows it: what each keeps, and who is closed."""
+"""Two replies at once, as docs/tasks shows it: what each keeps, and who is closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The application of "Approval" in docs/wire.md, as it stands there."""
+"""The application of "With useChat" in docs/frontends/approval.md, as it stands there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -17,7 +16,7 @@ from support.served_chat import called, said
 httpx = pytest.importorskip("httpx")
 starlette = pytest.importorskip("starlette")
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "wire.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "frontends" / "approval.md"
 USER = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Pay."}]}
 
 
@@ -31,20 +30,15 @@ class Application:
     space: dict[str, Any] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        section = PAGE.read_text("utf-8").partition("\n## Approval\n")[2]
+        section = PAGE.read_text("utf-8").partition("\n## With useChat\n")[2]
         code = re.findall("^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[0]
-        create = SimpleNamespace(create=self.create)
-        self.space.update(client=SimpleNamespace(messages=create), MODEL="made", TOOLS={"pay": self.pay})
-        exec(compile(code, "wire.md", "exec", dont_inherit=True), self.space)
+        exec(compile(code, "approval.md", "exec", dont_inherit=True), self.space)
+        self.space.update(ask=self.ask, TOOLS={"pay": self.pay})  # in place of the page's model
 
-    async def create(self, **request: Any) -> Any:
-        self.asked.append(request["messages"])
-
-        async def chunks() -> Any:
-            for chunk in self.messages.pop(0):
-                yield chunk
-
-        return chunks()
+    async def ask(self, fields: Any) -> Any:
+        self.asked.append(fields["messages"])
+        for chunk in self.messages.pop(0):
+            yield chunk
 
     async def pay(self, amount: int) -> str:
         """Pay an amount."""
@@ -53,13 +47,9 @@ class Application:
 
     async def post(self, *messages: Any, chat: str = "c1") -> list[Any] | int:
         """The frames of the answer, or the status of a refusal."""
-        from starlette.applications import Starlette
-        from starlette.routing import Route
-
-        app = Starlette(routes=[Route("/", self.space["chat"], methods=["POST"])])
-        transport = httpx.ASGITransport(app=app)
+        transport = httpx.ASGITransport(app=self.space["app"])
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-            response = await client.post("/", json={"id": chat, "messages": messages})
+            response = await client.post("/chat", json={"id": chat, "messages": messages})
         if response.status_code != 200:
             return int(response.status_code)
         lines = [line.removeprefix("data: ") for line in response.text.split("\n\n") if line]

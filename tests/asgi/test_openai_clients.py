@@ -8,7 +8,6 @@ import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -335,15 +334,17 @@ def test_the_client_reads_a_reply_of_a_relay() -> None:
 
 
 def test_the_documented_endpoints_are_some() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "gateway.md").read_text("utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "frontends" / "openai.md").read_text("utf-8")
     requests: list[Any] = []
 
-    async def create(**request: Any) -> Any:
-        requests.append(request)
+    def ask(fields: Any) -> Any:
+        requests.append(fields)
         return sample_chunks("weather")
 
-    program: Any = {"client": SimpleNamespace(messages=SimpleNamespace(create=create))}
-    exec(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[0], program)
+    program: Any = {}
+    code = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[0]
+    exec(code.partition("\nasked = ")[0], program)  # without the question at its end
+    program["ask"] = ask
 
     async def test(client: Any) -> None:
         async with client.chat.completions.stream(**asked("house", tools=[LOOK])) as stream:

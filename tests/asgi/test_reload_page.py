@@ -1,4 +1,4 @@
-"""The FastAPI application of docs/wire.md, as it stands there, on a real server."""
+"""The FastAPI application of docs/frontends/reload.md, as it stands there, on a real server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import re
 import socket
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,26 +18,17 @@ httpx = pytest.importorskip("httpx")
 uvicorn = pytest.importorskip("uvicorn")
 pytest.importorskip("fastapi")
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "wire.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "frontends" / "reload.md"
 ASKED = {"id": "c1", "messages": [{"role": "user", "parts": [{"type": "text", "text": "Well?"}]}]}
 
 
 def application(pause: float) -> Any:
-    """The page's application, whose model is recorded. It has no `__future__`: FastAPI reads the annotations."""
-
-    async def create(**_: Any) -> Any:
-        return sample_chunks("weather", pause=pause)
-
-    (code,) = re.findall(
-        "^```python\n(.*?)^```",
-        PAGE.read_text("utf-8").partition("## Through a reload")[2],
-        re.DOTALL | re.MULTILINE,
-    )[:1]
-    space: dict[str, Any] = {
-        "client": SimpleNamespace(messages=SimpleNamespace(create=create)),
-        "MODEL": "recorded",
-    }
-    exec(compile(code, "wire.md", "exec", dont_inherit=True), space)
+    """The page's application at another pace. It has no `__future__`: FastAPI reads the annotations."""
+    section = PAGE.read_text("utf-8").partition("## With FastAPI")[2]
+    (code,) = re.findall("^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[:1]
+    space: dict[str, Any] = {}
+    exec(compile(code, "reload.md", "exec", dont_inherit=True), space)
+    space["ask"] = lambda fields: sample_chunks("weather", pause=pause)
     return space["app"]
 
 

@@ -225,7 +225,7 @@ class Served:
 
 
 def code_of_the_page() -> str:
-    markdown = (Path(__file__).resolve().parents[2] / "docs" / "wire.md").read_text("utf-8")
+    markdown = (Path(__file__).resolve().parents[2] / "docs" / "frontends" / "reload.md").read_text("utf-8")
     blocks: list[str] = re.findall("^```js\n(.*?)^```", markdown, re.DOTALL | re.MULTILINE)
     (code,) = [block for block in blocks if "new EventSource" in block]
     return code.replace("`/api/chat/${id}/stream`", "'/s'")

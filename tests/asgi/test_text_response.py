@@ -8,7 +8,6 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -490,21 +489,22 @@ def test_what_is_no_stream_of_events_is_refused_when_the_response_is_made() -> N
 
 
 def test_the_documented_endpoint_is_one() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "wire.md").read_text("utf-8")
-    section = page.partition("## Plain text")[2]
+    page = (Path(__file__).resolve().parents[2] / "docs" / "frontends" / "plain-text.md").read_text("utf-8")
     asked: list[Any] = []
 
-    async def create(**request: Any) -> Any:
-        asked.append(request["messages"])
+    def ask(fields: Any) -> Any:
+        asked.append(fields["messages"])
         return sample_chunks("weather")
 
-    program: Any = {"client": SimpleNamespace(messages=SimpleNamespace(create=create)), "MODEL": "m"}
-    exec(re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[0], program)
+    program: Any = {}
+    code = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[0]
+    exec(code.partition("\nasync with ")[0], program)  # without the question at its end
+    program["ask"] = ask
 
     async def main() -> None:
-        app = applications.Starlette(routes=[routing.Route("/", program["completion"], methods=["POST"])])
+        app = program["app"]
         async with served(rx.never, wrap=lambda _: app) as server, httpx.AsyncClient() as client:
-            response = await client.post(server.url, json={"prompt": "Well?"})
+            response = await client.post(f"{server.url.rstrip('/')}/completion", json={"prompt": "Well?"})
         assert response.status_code == 200
         assert response.text
 

@@ -2,14 +2,14 @@
 // stdin: a line for each case; stdout: a line for each.
 // {"kind": "ai-sdk", "first": "…", "again": "…" or null for 204}: a chat whose line breaks behind `first` and that resumes,
 // and a page that was loaded anew and resumes.
-// {"kind": "ag-ui", "first": "…", "rest": {id: "…"}}: an agent with the `fetch` of docs/wire.md.
+// {"kind": "ag-ui", "first": "…", "rest": {id: "…"}}: an agent with the `fetch` of docs/reference/resuming.md.
 import { HttpAgent } from '@ag-ui/client';
 import { AbstractChat, DefaultChatTransport } from 'ai';
 import { HttpAgent as HttpAgent_0_0_59 } from 'ag-ui-client-0.0.59';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-const page = readFileSync(new URL('../../docs/wire.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../docs/reference/resuming.md', import.meta.url), 'utf8');
 const [block] = [...page.matchAll(/^```js\n(.*?)^```/gms)].map(([, code]) => code).filter(code => code.includes('resuming'));
 const { resuming } = await import(`data:text/javascript,${encodeURIComponent(block)}`);
 for (const level of ['log', 'info', 'debug', 'warn', 'error']) console[level] = () => {};

@@ -33,7 +33,7 @@ def told(events: list[rd.Event]) -> list[rd.Event]:
 
 
 def test_the_page_shows_each_envelope() -> None:
-    page = Path(__file__).resolve().parents[2].joinpath("docs", "providers.md").read_text("utf-8")
+    page = Path(__file__).resolve().parents[2].joinpath("docs", "providers", "index.md").read_text("utf-8")
     rows = re.findall(r"^\| .* \| `(\{.*\})` \| (?:`([a-z-]+)`|.*) \|$", page, re.MULTILINE)
     assert len(rows) == 5
     for item, name in rows:

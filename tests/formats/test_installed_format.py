@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 DISTRIBUTION = Path(__file__).parent / "installed"
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "formats.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "extend" / "formats.md"
 CHUNKS = [
     {"op": "say", "text": "Let me "},
     {"op": "say", "text": "look."},

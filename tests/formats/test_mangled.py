@@ -25,7 +25,7 @@ CASES = [
     for case in recordings(wire_format)
 ]
 SAYS_STOP_ALL_ALONG = {"gemini"}  # so that nothing in a stream that was cut off tells it from a whole one
-PLACES = 40
+PLACES = 16
 """At most so many places of a stream, its beginning and its end among them."""
 
 

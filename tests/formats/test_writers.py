@@ -410,5 +410,7 @@ def test_what_is_no_event_is_refused() -> None:
 
 
 def test_the_docs_have_the_table_of_what_is_carried_and_lost() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "formats.md").read_text("utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "written-formats.md").read_text(
+        "utf-8"
+    )
     assert table() in page, "python tests/support/carried.py writes it"

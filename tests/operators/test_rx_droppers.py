@@ -85,7 +85,7 @@ OTHER_VALUES = {
 
 
 def test_each_operator_of_rx_is_in_one_of_these_tables() -> None:
-    """So that a new one is thought about, and `docs/pacing.md` with it."""
+    """So that a new one is thought about, and `docs/order.md` with it."""
     known = {name for name, made in vars(ops).items() if isfunction(made) and made.__module__ == ops.__name__}
     tables = [SAFE, ENDS_EARLY, THE_USER_SAYS_WHICH, OTHER_VALUES, NEVER.keys() - {"sample by an observable"}]
     assert sum(map(len, tables)) == len(set[str]().union(*tables))

@@ -1,4 +1,4 @@
-"""How a program goes on with a reply whose worker has died, as docs/relay.md shows it."""
+"""How a program goes on with a reply whose worker has died, as docs/reference/relay-workers.md shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentences of docs/relay.md, "What it promises", and the tests of them."""
+"""The sentences of docs/reference/relay-promises.md, and the tests of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["claimed", "promised", "promises"]
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[1] / "docs" / "relay.md"
+PAGE = HERE.parents[1] / "docs" / "reference" / "relay-promises.md"
 
 
 def promised(*_beginnings: str) -> Callable[[Test], Test]:
@@ -22,9 +22,8 @@ def promised(*_beginnings: str) -> Callable[[Test], Test]:
 
 
 def promises() -> list[str]:
-    """The items of the section."""
-    section = PAGE.read_text("utf-8").partition("## What it promises\n")[2].partition("\n## ")[0]
-    items = re.findall(r"^- (.*(?:\n  .*)*)", section, re.MULTILINE)
+    """The items of the page."""
+    items = re.findall(r"^- (.*(?:\n  .*)*)", PAGE.read_text("utf-8"), re.MULTILINE)
     return [" ".join(item.split()) for item in items]
 
 

@@ -1,4 +1,4 @@
-"""Whether a reading's session reaches through Rx's own operators, as the table in the guide says.
+"""Whether a reading's session reaches through Rx's own operators, as the table in the reference says.
 
 Each case reads one source (or several) through one operator on a real loop. Time passes for the operators' sake only:
 the sources never end, and the test goes on as soon as the exception has arrived somewhere.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SECONDS = 60  # what hangs is found
 BOOM = ValueError("boom")
-GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "slow-readers.md"
 
 
 def raising(source: rx.Observable[Any]) -> rx.Observable[Any]:
@@ -321,10 +321,10 @@ def test_a_thread_of_rx_carries_no_session() -> None:
     asyncio.run(main())
 
 
-def test_the_guide_has_this_table() -> None:
+def test_the_page_has_this_table() -> None:
     rows = {name: (room, failure) for name, (room, failure, _) in ROWS.items()}
     rows["`subscribe_on(scheduler)` of a thread"] = (False, False)
-    lines = GUIDE.read_text("utf-8").split("| Rx's operator | room, end | failure |\n")[1].splitlines()[1:]
+    lines = PAGE.read_text("utf-8").split("| Rx's operator | capacity, end | failure |\n")[1].splitlines()[1:]
     table = [line.strip("| ").split(" | ") for line in lines[: lines.index("")]]
     assert [name.partition(":")[0] for name, _, _ in table] == list(rows)
     assert [(room == "yes", failure == "yes") for _, room, failure in table] == list(rows.values())

@@ -57,7 +57,7 @@ LIMITS = {
     "bytes of a line",
     "members of usage",
     "The first eight are fields",
-    "They bound each thing",
+    "They bound each of these",
 )
 def test_the_limits_are_those_of_the_page() -> None:
     assert {name: [value] for name, value in attrs.asdict(rd.Limits()).items()} == {

@@ -1,4 +1,4 @@
-"""Each sentence of docs/security.md is a test here, and each test names its sentences by their first words."""
+"""Each sentence of docs/production/security.md and docs/reference/bounds.md is a test here, and each test names its sentences by their first words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.security_page import sentences
 
-OF_THE_PAGE = ["What a hostile provider", "Each sentence below", "[SECURITY.md]"]
+OF_THE_PAGE = ["What a hostile provider", "Each sentence below", "[SECURITY.md]", "What is bounded"]
 """What the page says of itself."""
 
 

@@ -1,4 +1,4 @@
-"""The table of docs/formats.md that says what each format carries and loses, made from what the formats declare.
+"""The table of docs/reference/written-formats.md that says what each format carries and loses, made from what the formats declare.
 
 python tests/support/carried.py      writes it into the page
 """
@@ -37,7 +37,7 @@ def _words(words: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    page = Path(__file__).resolve().parents[2] / "docs" / "formats.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "written-formats.md"
     text = page.read_text("utf-8")
     before, _, rest = text.partition(BEGIN)
     page.write_text(f"{before}{table()}{rest.partition(END)[2]}", "utf-8")

@@ -1,4 +1,4 @@
-"""The sentences of docs/security.md, and the tests of them."""
+"""The sentences of the page on security and of the table of limits, and the tests of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ __all__ = ["says", "sentences"]
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "security.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = [DOCS / "production" / "security.md", DOCS / "reference" / "bounds.md"]
 
 
 def says(*_beginnings: str) -> Callable[[Test], Test]:
@@ -20,8 +21,8 @@ def says(*_beginnings: str) -> Callable[[Test], Test]:
 
 
 def sentences() -> list[str]:
-    """Those of the page: of paragraphs, items and rows. What ends with a colon introduces the next ones."""
-    page = PAGE.read_text("utf-8")
+    """Those of the pages: of paragraphs, items and rows. What ends with a colon introduces the next ones."""
+    page = "\n\n".join(path.read_text("utf-8") for path in PAGES)
     page = re.sub(r"^```.*?^```\n", "", page, flags=re.DOTALL | re.MULTILINE)
     page = re.sub(r"^\|.*\n\| ---.*\n", "", page, flags=re.MULTILINE)  # the head of a table
     page = re.sub(r"^#.*", "", page, flags=re.MULTILINE)

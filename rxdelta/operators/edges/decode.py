@@ -34,6 +34,12 @@ def decode(
 ) -> Callable[[Observable[Any]], Observable[Event]]:
     """Decode a provider's chunks into events.
 
+    ::
+
+        chunks  <{'message': {'content': 'Hel'}}><{'message': {'content': 'lo'}}>-<{'done': True, 'done_reason': 'stop'}>|
+                decode("ollama")
+        events  Hel                              lo                              -(finish:stop,stop)                     |
+
     The source emits chunks as the provider sent them: dicts, or the SDK's objects. A chunk may be wrapped in an item of an
     agent's SDK, for example. Each chunk's events are emitted at once. Events that the format can finish only at the end
     (`Decoder.close`) are emitted before the source's completion or error. An `events.Custom` among the chunks is the
@@ -44,7 +50,7 @@ def decode(
     Args:
         wire_format: One of `rxdelta.providers.FORMATS`; `"auto"`; or a function that makes a decoder of your own.
             Every subscription makes its own decoder. `"auto"` finds the format by the first chunks, and holds up to 20
-            until one tells. It also takes bytes and text of SSE or NDJSON, and passes events on.
+            until one shows it. It also takes bytes and text of SSE or NDJSON, and passes events on.
         cumulative: `True` for a gateway whose every delta repeats the whole text so far; `"auto"` detects
             such a gateway. Each piece of text is then emitted once.
         reasoning_tags: Names of tags that enclose reasoning within a text, `"think"` for `<think>…</think>`;

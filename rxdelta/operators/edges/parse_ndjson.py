@@ -23,6 +23,12 @@ def parse_ndjson(
 ) -> Callable[[Observable[bytes | str]], Observable[Any]]:
     """Parse each line as JSON, for bytes that are split anywhere.
 
+    ::
+
+        bytes   <'{"n": 1}\\n{"n'>-<'": 2}\\n'>-<'{"n": 3}'>|
+                parse_ndjson()
+        chunks  <{"n": 1}>       -<{"n": 2}> --           [<{"n": 3}>|]
+
     The source emits the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
     client's `aiter_bytes()`, not `aiter_lines()`). Each record is emitted as soon as its line has ended;
     empty lines emit nothing.

@@ -23,6 +23,12 @@ def parse_sse(
 ) -> Callable[[Observable[bytes | str]], Observable[Any]]:
     """Parse the data of each server-sent event as JSON, for bytes that are split anywhere.
 
+    ::
+
+        bytes   <'data: {"te'>-<'xt": "Hi"}\\n\\n'>-<'data: [DONE]\\n\\n'>|
+                parse_sse()
+        chunks  -             -<{"text": "Hi"}>  -<DONE>              |
+
     The source emits the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
     client's `aiter_bytes()`, not `aiter_lines()`). Each record is emitted as soon as its last byte has arrived.
     Comments and events without data emit nothing. `[DONE]` emits `rd.wire.DONE`, which `decode` takes. An event's

@@ -35,6 +35,12 @@ def to_ag_ui(
 ) -> Callable[[Observable[Event]], Observable[BaseEvent]]:
     """Encode one run of AG-UI, as events of the package `ag-ui-protocol` (`pip install 'rxdelta[ag-ui]'`).
 
+    ::
+
+        events  The                                   -_tide                 --|
+                to_ag_ui()
+        frames  [<RUN_STARTED>…<TEXT_MESSAGE_CONTENT>]-<TEXT_MESSAGE_CONTENT>--[<TEXT_MESSAGE_END>…<RUN_FINISHED>|]
+
     In: events of one message, or of a conversation, which becomes one run. Out: `ag_ui.core` events for `to_sse()`;
     a response of your own needs `rd.wire.AG_UI_HEADERS`. Most events are encoded at once. A text's end waits until no
     other text can continue it, and a block other than text, reasoning or a call waits until it is whole.
@@ -56,7 +62,7 @@ def to_ag_ui(
     calls, so that their results are sent although the calls aren't in this stream.
 
     Several runs become one run of AG-UI. One that has another parent than the first run is a sub-agent's, with
-    `subagentRunId`; all others are the agent's own (docs/wire.md).
+    `subagentRunId`; all others are the agent's own (docs/reference/frames-common.md).
 
     Text that is taken back (mostly by an `AttemptReset`) is removed from the client by a MESSAGES_SNAPSHOT of the
     request's and the run's messages. Without a request each message of the run is replaced by an activity

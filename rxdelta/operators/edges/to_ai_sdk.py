@@ -34,12 +34,18 @@ def to_ai_sdk(
 ) -> Callable[[Observable[Event]], Observable[AiSdkFrame | Done]]:
     """Encode the UI message stream that `useChat` of Vercel's AI SDK reads: JSON objects, then `rd.wire.DONE`.
 
+    ::
+
+        events  The                   -_tide       --|
+                to_ai_sdk()
+        frames  [<start>…<text-delta>]-<text-delta>--[<text-end>…<DONE>|]
+
     In: events of one message, of a conversation, or of several runs, whose messages become steps of one UI message.
     Out: frames for `to_sse()`; a response of your own needs `rd.wire.AI_SDK_HEADERS`. `start` comes at once, and
     most events are encoded as they come. A text's end waits until no other text can go on with it, a file until it is whole, and `finish` until the source completes, because results of tools may come until then.
 
     The parts of another run than the first have `runId` in their `providerMetadata.rxdelta`, and a `data-run` part tells of
-    each of its messages (docs/wire.md).
+    each of its messages (docs/reference/frames-common.md).
 
     At any end of the source, open parts are closed first and `DONE` is last. Before it comes `finish`; or `abort`
     after a `MessageInterrupted`; or `error` if the source fails, or completes before its message has finished. Then

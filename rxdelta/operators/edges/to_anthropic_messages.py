@@ -31,6 +31,12 @@ def to_anthropic_messages(
 ) -> Callable[[Observable[Event]], Observable[NamedFrame]]:
     """Encode a streamed message, which every client of Anthropic's Messages API reads: Claude Code, Anthropic's packages.
 
+    ::
+
+        events  Hm                                                         -(call:look{})       --|
+                to_anthropic_messages()
+        frames  [<message_start><content_block_start><content_block_delta>]-<content_block_stop>--[<content_block_start>…<message_stop>|]
+
     In: events of one message, of a conversation, or of several runs. Out: events of the API for `to_sse()`, which writes
     their names, too. A block is one of the API's content: a text, a thinking, a `tool_use`. A refusal is a text. Blocks
     follow one another, and one that begins while another is open waits for its end. Texts are encoded at once. All messages
@@ -42,8 +48,8 @@ def to_anthropic_messages(
     of such a call can't be read, the reply ends with an error, since the protocol has no place for it.
 
     What Anthropic's own tools did is passed on in its place, and the signatures of its reasoning, too. Those of another
-    provider are left out, and its reasoning has an empty signature. docs/gateway.md has the table of what else a message has no
-    place for.
+    provider are left out, and its reasoning has an empty signature. docs/reference/frames-anthropic.md has the table of
+    what else a message has no place for.
 
     If the source fails, or completes before its message has finished, or the reply takes back what the client has, the block
     that is open doesn't stop, and the output ends with `error`; also after a `MessageInterrupted`, whose reason is the

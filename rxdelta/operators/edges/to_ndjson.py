@@ -24,6 +24,12 @@ def to_ndjson(
 ) -> Callable[[Observable[Any]], Observable[bytes]]:
     """Encode each frame as one line of JSON: UTF-8, with LF as the only line end.
 
+    ::
+
+        frames  <{'done': False}> ------  -<{'done': True}> |
+                to_ndjson(keep_alive=0.3)
+        bytes   <{"done":false}\\n>-----< >-<{"done":true}\\n>|
+
     The source emits frames: JSON objects, such as those of `to_ollama()`, or `ag_ui.core` events. Each frame is emitted at
     once. Characters that end a line to some clients, such as U+2028, are escaped. With `keep_alive`, a space in front of the
     next line breaks a silence of that many seconds, after twice as many at the latest, so that proxies keep the connection;

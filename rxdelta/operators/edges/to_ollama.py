@@ -30,6 +30,12 @@ def to_ollama(
 ) -> Callable[[Observable[Event]], Observable[dict[str, Any]]]:
     """Encode a reply of Ollama's `/api/chat`, which local front ends and Ollama's packages read.
 
+    ::
+
+        events  Hm  -(call:look{})--|
+                to_ollama()
+        frames  <Hm>--            --[<call look><finish stop>|]
+
     In: events of one message, of a conversation, or of several runs. Out: lines for `to_ndjson()`. Texts and reasoning are
     encoded at once, but one block after the other; images and calls when they are complete. A refusal is a text. All messages
     are one: a blank line separates their texts, and the usage is that of all. The last line has `done: true`.
@@ -44,7 +50,7 @@ def to_ollama(
     has `done: true`, and the output ends with an `{"error": …}`; also after a `MessageInterrupted`, whose reason is the
     error's text. Then the output completes; it never fails.
 
-    docs/gateway.md has the table of what else a reply has no place for.
+    docs/reference/frames-ollama.md has the table of what else a reply has no place for.
 
     Args:
         model: The model's name for the client, such as the one that it asked for; by default the reply's own.

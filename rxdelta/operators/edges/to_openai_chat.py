@@ -32,6 +32,12 @@ def to_openai_chat(
 ) -> Callable[[Observable[Event]], Observable[OpenAiChatFrame | Done]]:
     """Encode a streamed chat completion, which every client of OpenAI's Chat Completions reads.
 
+    ::
+
+        events  Hm           -(call:look{})--|
+                to_openai_chat()
+        frames  [<start><Hm>]--            --[<call look>…<DONE>|]
+
     In: events of one message, of a conversation, or of several runs. Out: chunks for `to_sse()`; then `DONE`, always. Texts
     are encoded at once, all choices by their `index`; media when they are complete. All messages are one completion: a blank
     line separates their texts, and the usage is that of all.
@@ -40,8 +46,8 @@ def to_openai_chat(
     has begun to run, those that wait for an approval and those that are known to be invalid. This is certain at the end of the
     source only, so they wait for it, as the finish reasons do. With `tools` the calls of all other tools are sent piece by piece.
 
-    Messages of runs that overlap follow one another. What a sub-agent says isn't sent. docs/gateway.md has the table of what
-    else a completion has no place for.
+    Messages of runs that overlap follow one another. What a sub-agent says isn't sent. docs/reference/frames-openai.md
+    has the table of what else a completion has no place for.
 
     If the source fails, or completes before its message has finished, or the reply takes back a text that the client
     has, there is no finish reason and no usage but an `{"error": …}`; also after a `MessageInterrupted`, whose reason is the

@@ -32,6 +32,12 @@ def to_openai_responses(
 ) -> Callable[[Observable[Event]], Observable[NamedFrame]]:
     """Encode a streamed response, which every client of OpenAI's Responses API reads: Codex, the Agents SDK, OpenAI's packages.
 
+    ::
+
+        events  Hm                             -(call:look{})                                            --|
+                to_openai_responses()
+        frames  [<created>…<output_text.delta>]-[<output_text.done><content_part.done><output_item.done>]--[<output_item.added>…<completed>|]
+
     In: events of one message, of a conversation, or of several runs. Out: events of the API for `to_sse()`, which writes
     their names, too. Each block is an item: a text, a refusal, a reasoning, a call for the client. Items follow one another,
     and a block that begins while an item is open waits for its end. Texts are encoded at once. All messages are one
@@ -42,7 +48,7 @@ def to_openai_responses(
     source only, so they wait for it. With `tools` the calls of all other tools are sent piece by piece.
 
     What OpenAI's own tools did is passed on in its place, and encrypted reasoning that only OpenAI can read, too. Those of
-    another provider are left out. docs/gateway.md has the table of what else a response has no place for.
+    another provider are left out. docs/reference/frames-openai.md has the table of what else a response has no place for.
 
     If the source fails, or completes before its message has finished, or the reply takes back what the client has, the item
     that is open isn't done, and the output ends with `error` and `response.failed`; also after a `MessageInterrupted`, whose

@@ -24,6 +24,12 @@ def to_sse(
 ) -> Callable[[Observable[Any]], Observable[bytes]]:
     """Encode each frame as the bytes of one server-sent event: UTF-8, with LF as the only line end.
 
+    ::
+
+        frames  <{'type': 'start'}>         ------                 -<{'type': 'finish'}>         |
+                to_sse(keep_alive=0.3)
+        bytes   <data: {"type":"start"}\\n\\n>-----<: keep-alive\\n\\n>-<data: {"type":"finish"}\\n\\n>|
+
     The source emits frames: JSON objects, `ag_ui.core` events, or `wire.DONE`, which becomes `data: [DONE]`. Each
     frame is emitted at once. With `keep_alive`, a comment breaks a silence of that many seconds, after twice as
     many at the latest, so that proxies keep the connection; clients skip comments. The type of a `wire.NamedFrame` is

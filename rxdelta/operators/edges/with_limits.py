@@ -28,11 +28,12 @@ def with_limits(limits: Limits) -> Callable[[Observable[T]], Observable[T]]:
     the subscriber.
 
     Between two `with_limits` the limits of the second hold, and behind both, too. Branches that are merged keep their own
-    limits; behind the merge the smaller of each bound holds. A door has `limits`, too (`rd.stream`, `for_each` and its
+    limits; behind the merge the smaller of each bound holds. A reader has `limits`, too (`rd.stream`, `for_each` and its
     kin, `EventStreamResponse`, `relay.start`). They hold where no `with_limits` does. Without either, `Limits()` holds.
 
     An operator of Rx that drops the subscriber's scheduler and changes the thread, such as `ops.subscribe_on`, hides
-    what is in front of it; put `with_limits` there, too. What reads the values at a door of its own is another pipeline.
+    what is in front of it; put `with_limits` there, too. What reads the values by a reader function of its own is
+    another pipeline.
 
     Completes with the source.
 

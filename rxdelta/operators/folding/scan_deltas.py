@@ -30,6 +30,12 @@ def scan_deltas(
 ) -> Callable[[Observable[Event | Snapshot]], Observable[Snapshot]]:
     """Emit the reply so far, as a `Snapshot`, after each event or small delta that changes it.
 
+    ::
+
+        events     The  _tide     -_is          -_high             |
+                   scan_deltas()
+        snapshots  <The><The tide>-<The tide is>-<The tide is high>[<The tide is high><The tide is high ✓>|]
+
     Events are folded as by `apply_event`, `MessageDelta`s as by `merge_delta`. Snapshots share their unchanged
     parts and may all be kept. An event that changes nothing (a ping, an empty delta) emits nothing. As everywhere in
     Rx, a source that emits on several threads must serialise its emissions.

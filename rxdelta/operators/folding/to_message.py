@@ -19,6 +19,12 @@ __all__ = ["to_message"]
 def to_message() -> Callable[[Observable[Snapshot]], Observable[Message]]:
     """Emit the finished message: an operator. For one snapshot there is `snapshot.to_message()`.
 
+    ::
+
+        events   The _tide-_is _high|
+                 scan_deltas(), to_message()
+        message  -   -    --   -    [<The tide is high>|]
+
     Emits once, when the source completes, and completes. After an error of the source it emits nothing.
 
     Errors: The source's own. `IncompleteMessageError` if the stream ended before the message did;

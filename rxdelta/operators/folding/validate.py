@@ -24,6 +24,12 @@ def validate(
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events; their order is checked, not their content: see `rxdelta.core.ProtocolChecker`.
 
+    ::
+
+        events  The _tide/
+                validate()
+        events  The _tide#ProtocolError
+
     Each event is emitted at once. Completes with the source.
 
     Args:

@@ -104,6 +104,14 @@ class BlockStream(Branch[Block]):
 def group_by_block() -> Callable[[Observable[Event]], Observable[BlockStream]]:
     """Emit a stream for each block of the reply; `BlockStream` describes its values and its end.
 
+    ::
+
+        events     (think:Hm.)The     _tide     (call:look{"at": "sea"})  -|
+                   group_by_block()
+        reasoning  <Hm.>      [<Hm.>|]
+        text                  <The>   <The tide>[<The tide>|]
+        tool_call                               [<look…><look(at='sea')>|]
+
     A stream is emitted at its block's start, before the block's first snapshot, so that a subscriber that subscribes
     at once misses nothing. (A block that comes whole, by its finish alone, starts with that.) A second start of an
     open block resets the block within its stream. A block that starts again after its end gets a new stream. Deltas

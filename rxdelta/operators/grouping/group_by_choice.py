@@ -52,6 +52,13 @@ class ChoiceStream(EventBranch):
 def group_by_choice() -> Callable[[Observable[Event]], Observable[ChoiceStream]]:
     """Emit a stream for each choice of a request with `n` alternative replies.
 
+    ::
+
+        events    Yes(choice:1)No(choice:0)_sir(choice:1)_way-|
+                  group_by_choice()
+        choice 0  Yes-           _sir          -             -|
+        choice 1     (choice:1)No-             _way          -|
+
     A stream is emitted at the first event of its choice, before that event. Events that name no choice
     (`ProviderEvent`, and mostly `ToolUpdate`, `MessageInterrupted`, `AttemptReset`) go to every choice that has begun;
     before the first choice begins, they wait for it. An `AttemptReset` or `MessageInterrupted` that names none also

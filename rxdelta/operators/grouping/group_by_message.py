@@ -68,6 +68,13 @@ class MessageStream(EventBranch):
 def group_by_message() -> Callable[[Observable[Event]], Observable[MessageStream]]:
     """Emit a stream for each message of a conversation, or of several: `rx.concat` or `rx.merge` of messages' events.
 
+    ::
+
+        events   One _tide(finish)-(start)Two _tides|
+                 group_by_message()
+        message  One _tide(finish)-|
+        message                    (start)Two _tides|
+
     A stream is emitted at the message's first event, before that event. Each run has its own messages, so streams of
     several runs may be open at once. In a run, the next message begins with a `MessageStart` of a choice that has
     finished. After a block of an unfinished choice, a `MessageStart` begins the next message too, unless it repeats the

@@ -55,6 +55,13 @@ class RunStream(EventBranch):
 def group_by_run() -> Callable[[Observable[Event]], Observable[RunStream]]:
     """Emit a stream for each run of a stream: for each agent, each node of a graph, each reply on one connection.
 
+    ::
+
+        events   (run:sea)High(run:sky)Blue(run:sea)_tide(run:sky)_noon|
+                 group_by_run()
+        run sea  (run:sea)High-            _tide         -             |
+        run sky               (run:sky)Blue-             _noon         |
+
     A stream is emitted at the first event of its run, before that event. Within a run one message ends before the next
     begins; `group_by_message()` behind this operator, or in its place, splits them. Events that name no run and concern
     every run (`ToolUpdate`, `MessageInterrupted`, `AttemptReset`, `ProviderEvent`, `Custom`) go to the runs that have begun;

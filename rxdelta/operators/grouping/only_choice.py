@@ -24,13 +24,19 @@ T = TypeVar("T")
 def only_choice(n: int) -> Callable[[Observable[T]], Observable[T]]:
     """Emit the events of one of several alternative replies. The operators behind it read that reply.
 
+    ::
+
+        events  Yes(choice:1)No(choice:0)_sir(choice:1)_way-|
+                only_choice(1)
+        events  -  (choice:1)No-             _way          -|
+
     Events of other choices are left out. Events that name no choice concern every reply and pass, as a `StreamError`
     does. The runs of events don't matter. Each event is emitted at once.
 
     An operator that reads one reply (a projection, an encoder, `scan_deltas`, `run_tools`, `on_settled`, `tap_metrics`,
     `tap_otel`) reads the reply of the nearest `only_choice` in front, or of the stream of `group_by_choice` that it
     stands behind. Without either it reads the first reply, 0, and also where streams of several choices were merged. A
-    `Subject` of Rx, and a door, begin a pipeline of their own: put `only_choice` behind them.
+    `Subject` of Rx, and a reader, begin a pipeline of their own: put `only_choice` behind them.
 
     Completes with the source.
 

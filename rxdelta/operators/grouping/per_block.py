@@ -28,6 +28,12 @@ def per_block(
 ) -> Callable[[Observable[Event]], Observable[R]]:
     """Map each block's stream to an Observable by `fn`, and merge the results.
 
+    ::
+
+        events  (think:Let)(think: me)The          _tide _is _high             |
+                per_block(lambda block: block.pipe(throttle_latest(0.3)))
+        blocks  <…>        -          [<Let me><…>]-     -   <The tide is high>[<The tide is high>|]
+
     `fn` is called at a block's start with its `BlockStream` (see `group_by_block`). The returned pipeline is
     subscribed at once with the subscriber's scheduler, so that it misses nothing. Pipelines may emit on threads
     of their own: emissions are serialised. An observer that raises ends the subscription. Its exception is raised by

@@ -22,6 +22,13 @@ __all__ = ["with_custom"]
 def with_custom(custom: Observable[Custom]) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events, and the application's own among them, each at once.
 
+    ::
+
+        events  Let-                          _me-_look                         |
+        own     -  (custom:status,"Searching")-  -(custom:status,"Found")
+                with_custom(own)
+        events  Let(custom:status,"Searching")_me-[(custom:status,"Found")_look]|
+
     `custom` is subscribed first, and so emits in front of the reply what it emits at once. A `Subject` takes events from
     any thread, task or callback, and each subscription gets those that come while it lasts; a `ReplaySubject` gives a later
     one the earlier events, too. Where one function makes both the reply's chunks and the application's events, let it

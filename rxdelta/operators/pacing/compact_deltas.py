@@ -29,8 +29,9 @@ def compact_deltas(
 
     ::
 
-        in   -abc----d|
-        out  -a---X---[d|]   compact_deltas(4), where X is bc
+        events  The _ti de _is     _hi gh-    --_now|
+                compact_deltas(0.3)
+        events  The -   -  _tide_is-   - _high--_now|
 
     The first delta is emitted at once and opens a window. Deltas within the window are held until it closes, which
     opens the next one. Two held deltas become one if they have the same kind, block and choice and are neighbours.

@@ -29,14 +29,17 @@ def conflate(
 
     ::
 
-        source  -a--bcd--e|
-        output  -a--bcd--e|   conflate()
+        snapshots  a-bcd-----e|
+                   conflate(scheduler=slow(0.3))
+        snapshots  a--c--d---e--|
 
-    For values that a newer one replaces, such as snapshots. The newest value of each *thing* is kept: two merged replies,
+    `slow(0.3)` stands for a thread on which the observer needs 0.3 s for each value.
+
+    For values that a newer one replaces, such as snapshots. The newest value of each *key* is kept: two merged replies,
     the blocks of `per_block` and parallel calls each keep their last state (see `key`).
 
     An observer is busy while it is inside `on_next`: on another thread, or further up the stack if the observer makes the
-    source emit. A reader at a door (`for_each` and its kin) is busy until it asks for its next value, unless its policy is
+    source emit. A reader such as `for_each` is busy until it asks for its next value, unless its policy is
     `overflow="buffer"` or `"error"`. A source that emits meanwhile leaves its value and goes on. Held values are emitted
     before the source's completion or error.
 
@@ -47,7 +50,7 @@ def conflate(
     `async for` that reads the pipeline; without such a reader it goes to the asyncio loop's exception handler or the log.
 
     Args:
-        key: The name of the thing that a value is a state of, see `throttle_latest`.
+        key: A function that returns the key of a value, see `throttle_latest`.
         scheduler: Where to call the observer, such as `EventLoopScheduler()` (a thread) or
             `AsyncIOThreadSafeScheduler(loop)`. By default where the source emits; the subscriber's is not used.
 

@@ -33,14 +33,15 @@ def debounce_latest(
 
     ::
 
-        source  -ab------cdefghijk----|
-        output  ----b---------h----k--|   debounce_latest(2, 5)
+        snapshots  ab------cdefghijk----|
+                   debounce_latest(0.2, max_wait=0.5)
+        snapshots  ---b---------h----k--|
 
     For work that is too expensive to be done for each value, such as storing. After `max_wait` at most, a value or a
     newer one is emitted, if the reader isn't busy (see `throttle_latest`). Held values are emitted before the source's
     completion or error is passed on.
 
-    For values that a newer one replaces, such as snapshots. The newest value of each *thing* is kept: two merged replies,
+    For values that a newer one replaces, such as snapshots. The newest value of each *key* is kept: two merged replies,
     the blocks of `per_block` and parallel calls each keep their last state (see `key`).
 
     Source and timer may be on different threads, and a source on several: emissions are serialised, and no
@@ -51,7 +52,7 @@ def debounce_latest(
     Args:
         seconds: How long the source must be silent.
         max_wait: The longest time that any value waits, also if the source never rests. By default five times `seconds`.
-        key: The name of the thing that a value is a state of, see `throttle_latest`.
+        key: A function that returns the key of a value, see `throttle_latest`.
         scheduler: The scheduler of the timers. By default the subscriber's, else the running asyncio loop, else a
             thread that ends with the subscription.
 

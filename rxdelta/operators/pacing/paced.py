@@ -113,7 +113,7 @@ class Paced(Generic[T]):
 def newest_only(
     name: str, begin: Callable[[Sink[T]], PacedLatest[T]], key: KeyOf | None
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """An operator that keeps the newest value of each thing."""
+    """An operator that keeps the newest value of each key."""
     if key is not None and not callable(key):
         raise InvalidValueError.of([("key", key, "must be a function of a value")])
     operator = lift(name, begin, serial=False, emits="newest")
@@ -127,7 +127,7 @@ def newest_only(
 
 
 class PacedLatest(Paced[T]):
-    """A pacing operator that holds the newest value of each thing and drops the older.
+    """A pacing operator that holds the newest value of each key and drops the older.
 
     While the reader at the door is busy, it holds them longer: there they would wait, too, and couldn't be replaced.
     """

@@ -39,8 +39,9 @@ def smooth(
 
     ::
 
-        in   -[abcd]------------|
-        out  -a-b-c--------[d|]   smooth("char", rate=0.5, max_lag=20)
+        events  The_tide_is_high_now.--    --  --    -|
+                smooth(rate=5, max_lag=2)
+        events  The_                 -tide_-is_-high_-[now.|]
 
     While there is enough text, `rate` pieces are emitted per second, the first at once. If that is too slow for
     `max_lag`, each delta gets more pieces: a burst is spread evenly over the remaining time. A piece waits until its

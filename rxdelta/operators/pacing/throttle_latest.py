@@ -29,12 +29,13 @@ def throttle_latest(
 
     ::
 
-        source  -ab-c------d--e|
-        output  -a---c-----d---[e|]   throttle_latest(4)
+        snapshots  ab-c------d--e|
+                   throttle_latest(0.4)
+        snapshots  a---c-----d---[e|]
 
-    For values that a newer one replaces, such as snapshots. The newest value of each *thing* is kept: two merged replies,
+    For values that a newer one replaces, such as snapshots. The newest value of each *key* is kept: two merged replies,
     the blocks of `per_block` and parallel calls each keep their last state (see `key`). A value waits for
-    `seconds` at most, then for the reader: while a reader at a door (`for_each` and its kin) is busy, a newer value
+    `seconds` at most, then for the reader: while a reader such as `for_each` is busy, a newer value
     still replaces the held one, so that the picture doesn't fall behind a slow drawing. With `overflow="buffer"` or
     `"error"`, and for an observer of your own, nothing waits for the reader. Held values are emitted before the source's
     completion or error is passed on.
@@ -46,9 +47,9 @@ def throttle_latest(
 
     Args:
         seconds: The least time between two emissions.
-        key: The name of the thing that a value is a state of: the newest value of each is kept. By default a snapshot
-            is a state of its message, a block of itself, a `PartialValue` of its call, and all other values are
-            states of one thing. With a key nothing is refused.
+        key: A function that returns the key of a value: the newest value of each key is kept. By default a snapshot has the
+            key of its message, a block its own, a `PartialValue` that of its call, and all other values share one. With a
+            function nothing is refused.
         scheduler: The scheduler of the timers. By default the subscriber's, else the running asyncio loop, else a
             thread that ends with the subscription.
 

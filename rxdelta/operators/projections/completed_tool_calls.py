@@ -26,6 +26,12 @@ _Ended: TypeAlias = CompleteToolCall | InvalidToolCall
 def completed_tool_calls() -> Callable[[Observable[Event]], Observable[CompleteToolCall | InvalidToolCall]]:
     """Emit each call that the client is to run, once, when the provider has finished it.
 
+    ::
+
+        events  (call:look)(args:{"at":)(args:"\\"sea\\"}")(end)           -|
+                completed_tool_calls()
+        calls   -          -            -                <look(at='sea')>-|
+
     A call is emitted at the finish of its block or of its message, whichever comes first. It is complete, with its
     `arguments` as a read-only mapping, or of type `invalid_tool_call`, with the raw text and an `.error` that says why
     it must not be run; type checkers tell the two apart by `type`. The snapshot of `scan_deltas` holds the same value at that moment. Calls that the provider runs

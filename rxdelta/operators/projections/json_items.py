@@ -37,6 +37,12 @@ def json_items(
 ) -> Callable[[Observable[Event]], Observable[Any]]:
     """Emit each item of one array in the reply's JSON as soon as the item is closed.
 
+    ::
+
+        reply   <'["low", "hi'>-<'gh", 2'>-<', 3]'>|
+                json_items()
+        values  <low>          -<high>    -[23]    |
+
     The JSON document is the reply's text, as in `partial_json`, or a call's arguments. Each item is emitted once, in
     order, as a read-only value. An open string or object waits for its end, and a number for the next character. The
     time for an item depends on its own length only, not on the array's.

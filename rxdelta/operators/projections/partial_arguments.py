@@ -42,6 +42,12 @@ def partial_arguments(
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]:
     """Emit the arguments of the reply's calls as values while they arrive.
 
+    ::
+
+        events  (call:look)(args:{"at":)(args:"\\"sea\\"")(args:})       (end)            |
+                partial_arguments()
+        values  -          <{}>         <{"at": "sea"}> <{"at": "sea"}><{"at": "sea"} ✓>|
+
     A `PartialValue` is emitted whenever the visible part of a call's arguments changes, the document closes, or the
     text turns out not to be JSON. A last one, `complete`, is emitted when the provider has finished a call whose
     arguments are one strict JSON object that the class accepts. An invalid call gets an `error`, and its `so_far` is

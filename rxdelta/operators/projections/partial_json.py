@@ -37,6 +37,12 @@ def partial_json(
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]:
     """Emit the reply's text, one JSON document, as values while it arrives; not the arguments of its calls.
 
+    ::
+
+        reply   <'{"at": "no'>-<'on", "m": 2'> -<'.5}'>                   |
+                partial_json()
+        values  <{"at": "no"}>-<{"at": "noon"}>-<{"at": "noon", "m": 2.5}>[<{"at": "noon", "m": 2.5} ✓>|]
+
     The text blocks are concatenated in their order. A markdown fence around the document is ignored, and so is any
     text after the fence; other text before or after the document is an `error`.
 

@@ -24,6 +24,12 @@ __all__ = ["stable_blocks"]
 def stable_blocks() -> Callable[[Observable[Event]], Observable[StableMarkdown]]:
     """Emit the text as blocks of markdown, not of the message: those that can't change, and the open tail.
 
+    ::
+
+        reply     <'# Ti'>-<'des\\n'>  -<'\\nHigh'>      -<' now.'>            |
+                  stable_blocks()
+        markdown  <# Ti>  -<# Tides ✓>-<# Tides ✓ High>-<# Tides ✓ High now.>[<# Tides ✓ High now. ✓>|]
+
     A sealed block is a whole paragraph, heading, list, fenced code, table, quote, … of CommonMark with GFM's tables,
     and may be drawn for good. It is sealed as soon as a complete line shows its end: a blank line after a
     paragraph, the closing line of a fence, the first line after a list. An open fence is never sealed. Rendering the

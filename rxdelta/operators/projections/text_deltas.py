@@ -26,6 +26,12 @@ def text_deltas(
 ) -> Callable[[Observable[Event]], Observable[str]]:
     """Emit the pieces of the reply's text, or of its reasoning, from all blocks of that type, as they arrive.
 
+    ::
+
+        events  (think:Hm.)The  _tide  (call:look{"at": "sea"})|
+                text_deltas()
+        text    -          <The>< tide>-                       |
+
     The text of a block's start is its first piece. If a finish has more text than arrived before, the missing end is a
     piece too. If a finish contradicts the emitted text, which can't be taken back, the block emits no more. Deltas of
     blocks that haven't started, have ended or are of another type are ignored. No piece is empty, and no surrogate

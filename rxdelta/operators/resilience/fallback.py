@@ -19,9 +19,10 @@ def fallback(*sources: Source) -> Observable[Event]:
 
     ::
 
-        first   -s--#
-        second      -s--a-b-|
-        output  --------[sa]-b-|   fallback(first, second), where s is a start without content
+        first   (start)--#
+        second           (start)-Yes _sir|
+                fallback(first, second)
+        events  -      ---      -Yes _sir|
 
     The subscription asks the first source. Its events are held until the first content: text, reasoning, a call, media,
     the result of a tool, or a `ToolUpdate`. Starts, usage, pings, `ProviderEvent` and `Custom` are no content, and neither are

@@ -25,9 +25,10 @@ def race(
 
     ::
 
-        first   -s-------a-b-|
-        second      -s-c-d-|
-        output  -------[sc]-d-|   race(first, second, after=4), where s is a start without content
+        first   (start)----      --   -   Well _no|
+        second            (start)-Yes _sir|
+                race(first, second, after=0.4)
+        events  -      ----      -Yes _sir|
 
     What is content, what loses and how the stream ends is as in `fallback`; only the asking differs. Without `after` the
     subscription asks all sources at once, in their order. With it, the next source is asked when these seconds have

@@ -95,6 +95,13 @@ def retry_stream(
 ) -> Observable[Event]:
     """Emit the events of one message, from as many requests as needed.
 
+    ::
+
+        request()  The _ti--#
+        request()              The           _tide _is _high.|
+                   retry_stream(request, backoff=lambda failures, error: 0.3)
+        events     The _ti-----[(reset:1)The]_tide _is _high.|
+
     The first request is made by the subscription. After a failure, and the wait that `backoff` returns, the next one
     is made. Each event is emitted at once. A failed attempt's content stays until the next attempt begins:
 

@@ -37,8 +37,9 @@ def stall_timeout(
 
     ::
 
-        source  -a-b------c-|
-        output  -a-b---#   stall_timeout(4)
+        values  a-b----                 ---c|
+                stall_timeout(0.4)
+        values  a-b---#StallTimeoutError
 
     Every value is emitted at once, pings too. But a ping is no sign of life: a provider that sends only pings has
     stalled. A ping is a chunk whose `type` is `ping` or `keepalive`; bytes that contain only comments and blank lines

@@ -37,6 +37,13 @@ def until_stopped(
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events until a signal; then a `MessageInterrupted`, and completion.
 
+    ::
+
+        events  The _tide _is--          _high _now|
+        signal  -   -     -  -x
+                until_stopped(signal)
+        events  The _tide _is-[(stop:x)|]
+
     The signal is an Observable whose first value means stop (a `Subject` that a button pushes into, from any
     thread); an `asyncio.Event`, or any object with an async `wait()`; or an awaitable, such as a future or a task,
     whose end means stop. An Observable that completes without a value, and a cancelled future, stop nothing.

@@ -30,6 +30,13 @@ def share_events(
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """Share one subscription to events: a late reader first gets the events so far, then live events.
 
+    ::
+
+        events     The _tide-_is                                            -_high|
+                   share_events()
+        events     The _tide-_is                                            -_high|
+        from 0.3s            (block:{"type": "text", "text": "The tide is"})-_high|
+
     The events so far are replayed as the shortest list that folds to the same reply, `to_events(now)`: for each
     message of a conversation and each of its choices, with usage, the failed attempts' usage, and the updates of
     tools. A fold gets the same snapshot as a fold of the whole stream. A `ProviderEvent` is not replayed, nor a `Custom`
@@ -59,7 +66,7 @@ def share_events(
             ends, the source is closed at once. Not with `"keep"`.
         reset_on_error: Subscribe the source again for a reader that comes after an error, such as `ops.retry()` or
             `retry_stream`, instead of replaying the error. Nothing of the failed attempt is replayed. That all
-            readers have left is such an error, but one that is told to a reader first.
+            readers have left is such an error, but one that a reader gets first.
         scheduler: The scheduler of `grace`. By default that of the reader which leaves, else the running asyncio loop,
             else a thread that ends with the timer.
 

@@ -32,9 +32,16 @@ def share_latest(
 ) -> Callable[[Observable[T]], Observable[T]]:
     """Share one subscription to snapshots: a late reader first gets the newest, then live ones.
 
-    For values that a newer one replaces, such as snapshots. A late reader gets the newest value of each thing that may
+    ::
+
+        snapshots  a--b---c--d|
+                   share_latest()
+        snapshots  a--b---c--d|
+        from 0.5s       b-c--d|
+
+    For values that a newer one replaces, such as snapshots. A late reader gets the newest value of each key that may
     still change, and of those that have finished only the newest: so the panels of all open blocks, and the last reply
-    of a conversation. `throttle_latest` says what a thing is.
+    of a conversation. `throttle_latest` says what a key is.
 
     The first reader subscribes the source, and the last one to leave disposes it, after the time of `grace`. A later
     reader then gets the newest values and a `StreamInterrupted`: a paid request is never repeated by accident.
@@ -64,8 +71,8 @@ def share_latest(
             ends, the source is closed at once. Not with `"keep"`.
         reset_on_error: Subscribe the source again for a reader that comes after an error, such as `ops.retry()` or
             `retry_stream`, instead of replaying the error. Nothing of the failed attempt is replayed. That all
-            readers have left is such an error, but one that is told to a reader first.
-        key: The name of the thing that a value is a state of, see `throttle_latest`. The newest value of each is kept
+            readers have left is such an error, but one that a reader gets first.
+        key: A function that returns the key of a value, see `throttle_latest`. The newest value of each is kept
             for late readers as long as the source goes on.
         scheduler: The scheduler of `grace`. By default that of the reader which leaves, else the running asyncio loop,
             else a thread that ends with the timer.
@@ -107,7 +114,7 @@ def share_latest(
 
 
 class _ReplayNewest:
-    """The newest value of each thing."""
+    """The newest value of each key."""
 
     def __init__(self, key: KeyOf | None) -> None:
         self._values: NewestForLate[Any] = NewestForLate("share_latest", key)

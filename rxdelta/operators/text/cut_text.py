@@ -25,6 +25,12 @@ def cut_text(
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events, with the text in deltas of one whole unit each.
 
+    ::
+
+        events  It    _is _high. _It         _falls.|
+                cut_text()
+        events  (text)-   -      It_is_high._-      [It_falls.|]
+
     Each unit is emitted when the text shows its end. The text of a start comes in deltas behind it. The rest of the text is
     emitted at the block's end, and where the reply is cut off. The reply is the same.
 

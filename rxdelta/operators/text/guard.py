@@ -54,6 +54,15 @@ def guard(
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events, but nothing of a unit of text is emitted before its check has passed.
 
+    ::
+
+        events   The   _tide _is _bad  _now|
+        check()        -     -   <True>|
+        check()                  -     -   <True>|
+        check()                            -     -<False>                         |
+                 guard(check, "word")
+        events   (text)-     -   The_  -   tide_ -[(finish:content_filter,guard)|]
+
     `check(text)` gets the text of the block so far, as it came, the new unit last, and returns whether it may pass: a
     boolean, or an awaitable or Observable of one, whose first value counts. An exception, an Observable without a value,
     and what is neither true nor false, such as a text, a score, a service's reply or a thread's future, mean no; the log
@@ -80,7 +89,8 @@ def guard(
 
     Args:
         check: Decides. It runs where the event comes; what is awaitable runs on the loop of the subscription, and is cancelled
-            when the subscription ends.
+            when the subscription ends. One that blocks would block the loop: `lambda text: asyncio.to_thread(ask, text)`.
+            A plain `with rd.stream(…)` has a loop of its own for each reply: give a client that needs none.
         by: The kind of units, as in `map_text`. A smaller one is shown earlier, and checked more often.
         on_hit: What happens when a check says no. `stop`: the message is complete, with the finish reason
             `content_filter`, and nothing comes behind it. `error`: the stream ends with `GuardError`. Any other text, or

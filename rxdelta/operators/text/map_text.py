@@ -26,6 +26,12 @@ def map_text(
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events, with `fn(unit)` in place of each unit of text, wherever an event says it.
 
+    ::
+
+        events  The   _ti de _is   _high.|
+                map_text(str.upper)
+        events  (text)THE_-  TIDE_ IS_   [HIGH.|]
+
     Units depend on the text alone. So for any pure `fn` a block's text is `"".join(map(fn, units))`, however it was cut
     into deltas, and whatever start, finish or `BlockDelta` says it again. A unit is held until its end is certain: a word
     until the next one begins. What is held is emitted at the block's end, and where the reply is cut off.

@@ -34,6 +34,12 @@ def redact(
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events, with each match of a pattern replaced, wherever an event says it.
 
+    ::
+
+        events  My _pin _is _12 34,   _and _now|
+                redact("[0-9]{4}", "****")
+        events  My _pin _is _   ****, _and _now|
+
     The text of each block is `pattern.sub(replacement, text)`, however it was cut into deltas, and wherever it is said: in
     a start, a delta, a `BlockDelta`, a finish, or a finish that overrules the block.
 

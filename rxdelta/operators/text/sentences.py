@@ -26,6 +26,12 @@ __all__ = ["sentences"]
 def sentences() -> Callable[[Observable[Event]], Observable[str]]:
     """Emit the reply's text a whole sentence at a time, for speech or translation. Joined, they are the text.
 
+    ::
+
+        events  It _is _high. _It           _falls.|
+                sentences()
+        text    -  -   -      <It is high. >-      [<It falls.>|]
+
     A sentence is emitted as soon as its end is certain: for `.`, `!`, `?` and `…` when the next word has begun, and it
     doesn't with a small letter; at once for the marks that end every sentence (`。`, `？`, `।`, `؟`, …). Abbreviations,
     numbers, addresses, initials and the numbers of list items end none. Closing quotes and brackets belong to the

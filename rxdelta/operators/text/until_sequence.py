@@ -34,6 +34,12 @@ __all__ = ["until_sequence"]
 def until_sequence(*sequences: str, drain: bool = False) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events up to the first of some sequences in the text; then the end of the message, and completion.
 
+    ::
+
+        events  The _tide. _E ND                            _of _it|
+                until_sequence("END")
+        events  The _tide. _  [(finish:stop,stop_sequence)|]
+
     Nothing of the sequence is emitted, nor of what comes behind it. The message is `complete` with the finish reason
     `stop`, as if the provider had been given the sequence: `provider_finish_reason` is `stop_sequence`, and the metadata
     have the sequence itself as `stop_sequence`. A block's text ends before the first sequence in it, however the text was

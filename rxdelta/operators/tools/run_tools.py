@@ -90,6 +90,13 @@ def run_tools(
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events, with added `ToolUpdate`s: each call's tool is run as soon as the call is complete.
 
+    ::
+
+        events  (call:look{})                                                             -                      -|
+        look()  -                                                                         <'10 m'>               -<'20 m'>                                  |
+                run_tools({"look": look})
+        events  [(call:look)(tool:call_0,identified)(args:{})(end)(tool:call_0,executing)](tool:call_0,"","10 m")-[(finish:tool_use)(tool:call_0,"","20 m")][(tool:call_0,completed,"20 m")|]
+
     A call is `identified` when its block begins and `executing` when its tool starts. It ends `completed` or `failed`,
     with a `ToolResult` for the model: the tool's value, or a text about the failure. Events are passed on before their
     effects. Each call is run once. A call that comes again in its message, under its id and with its name and arguments, is

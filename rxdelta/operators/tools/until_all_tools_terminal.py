@@ -22,6 +22,12 @@ __all__ = ["until_all_tools_terminal"]
 def until_all_tools_terminal() -> Callable[[Observable[Snapshot]], Observable[Snapshot]]:
     """The same snapshots, until the message is finished and all its tools have ended; no terminal is asked.
 
+    ::
+
+        events     (call:look{})     (finish:tool_use)   (tool:call_0,executing)--(tool:call_0,completed,"high")
+                   scan_deltas(), until_all_tools_terminal()
+        snapshots  <look: identified><look: identified ✓><look: executing ✓>    --[<look: completed ✓>|]
+
     Each snapshot is emitted at once. A message is finished when it is `complete`, `length` or `interrupted`; a call
     has ended when its execution status is `completed` or `failed`. A call that must not be run, because it is
     invalid or was cut off with the message, counts as failed. Calls that the provider runs itself don't

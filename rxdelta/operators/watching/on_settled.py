@@ -45,6 +45,13 @@ def on_settled(
 ) -> Callable[[Observable[T]], Observable[T]]:
     """The same values; `fn` is called once, at the stream's end, not at that of each tool or block.
 
+    ::
+
+        events   The _tide-#
+                 on_settled(store)
+        events   The _tide-#
+        store()  -   -    -<failed>
+
     `fn` gets the last snapshot and a `StreamOutcome`. It is called exactly once for each subscription:
     before the source's completion or error is passed on, after the
     subscription and the source were disposed, or when an observer raises, which ends the subscription. So it is the

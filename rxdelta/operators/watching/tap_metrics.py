@@ -34,8 +34,10 @@ def tap_metrics(
 
     ::
 
-        source  -ab---c--|
-        output  -ab---c--|   tap_metrics(print)
+        events    The _tide-_is--|
+                  tap_metrics(report)
+        events    The _tide-_is--|
+        report()  -   -    --  --<3 chunks>
 
     It is called exactly once for each subscription: before the source's completion or error is passed on, when the
     subscription is disposed, or when an observer raises. With `every`, `fn` is also called at this interval while the

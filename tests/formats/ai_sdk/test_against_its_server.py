@@ -20,7 +20,7 @@ EVENTS_HAVE_NAMES = {"anthropic-messages", "openai-responses"}
 END_WITH_DONE = {"mistral", "openai-chat", "openai-completions"}
 SERVED = {"gemini", *EVENTS_HAVE_NAMES, *END_WITH_DONE}
 """The formats of the providers' packages that are installed."""
-# Where they differ by design; docs/wire.md tells of each.
+# Where they differ by design; docs/reference/frames-ai-sdk.md lists each.
 NAMES = "a provider's tool has the provider's name for it, not the SDK's"
 INPUT = "arguments are what the provider sent, as an object, not the SDK's form of them"
 IMAGE = "a picture is a file, not the output of a tool"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from typing import Any
 
@@ -71,16 +70,6 @@ def joined(**words: str) -> dict[str, Any]:
 def test_neighbours_within_four_ticks_are_one(source: str, expected: str, words: dict[str, str]) -> None:
     compact, values = rd.compact_deltas(4), joined(**words)
     marbles.check(source, compact, gives=expected, values=values, frame=1, reads=whole(source))
-
-
-def test_the_diagram_in_the_docstring() -> None:
-    found = re.search(r"in   (\S+)\n +out  (\S+)   compact_deltas\(4\), where X is (\w+)\n", _doc())
-    assert found is not None
-    marbles.check(found[1], rd.compact_deltas(4), gives=found[2], values=joined(X=found[3]), frame=1)
-
-
-def _doc() -> str:
-    return rd.compact_deltas.__doc__ or ""
 
 
 @pytest.mark.parametrize(

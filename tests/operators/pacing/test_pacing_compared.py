@@ -1,4 +1,4 @@
-"""The comparison in docs/pacing.md, measured: one stream, in virtual time, through our operators and Rx's own."""
+"""The comparison in docs/reference/pacing.md, measured: one stream, in virtual time, through our operators and Rx's own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import rxdelta as rd
 
 BOOM = ValueError("boom")
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "pacing.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "pacing.md"
 STEADY = range(1, 21)  # a value each tick, then silence, then two values and the end
 LAST, END = 62, 63
 

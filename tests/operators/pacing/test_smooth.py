@@ -88,13 +88,6 @@ def test_a_letter_every_two_ticks_and_none_later_than_twenty(
     marbles.check(source, rd.smooth("char", 0.5, 20), gives=expected, values=values, frame=1)
 
 
-def test_the_diagram_in_the_docstring() -> None:
-    found = re.search(r"in   (\S+)\n +out  (\S+)   (smooth\(.*\))\n", rd.smooth.__doc__ or "")
-    assert found is not None
-    operator = eval(found[3], {"smooth": rd.smooth})
-    marbles.check(found[1], operator, gives=found[2], values=LETTERS, frame=1)
-
-
 def test_a_burst_goes_evenly_and_is_out_in_time() -> None:
     got = smoothed([(0, "x" * 1000)], "char", 1, 100)
     sizes = [len(piece) for _, piece in got]

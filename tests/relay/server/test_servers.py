@@ -21,7 +21,7 @@ from rxdelta.relay import Relay
 from rxdelta.relay._server._topologies import slot
 
 ev = rd.events
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "relay.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "relay-server.md"
 
 
 def test_a_user_with_the_rights_of_the_page_can_do_everything(server_combination: Any) -> None:
