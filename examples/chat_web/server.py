@@ -51,6 +51,7 @@ PUBLIC = PAGE / "public"
 LONGEST = 5_000_000  # bytes of a question with its images
 RELAY = os.environ.get("RELAY")  # a server's URL, for several workers; without, this process's memory
 LEASE = 5.0  # seconds without a sign of life after which a worker is dead
+DRAIN = 1.0  # seconds for which a reply goes on when its worker is stopped; a real site allows minutes
 
 relay: Relay
 mine: dict[str, asyncio.Task[None]] = {}  # by stream: what waits for the ends of this worker's replies
@@ -63,9 +64,8 @@ async def running(app: Starlette) -> AsyncIterator[None]:
         kept.end_lost()
     async with Relay.open(RELAY, lease=LEASE, prefix=f"chat-{kept.NAME}") as relay:
         yield
-        for stream, ending in [*mine.items()]:
-            await relay.cancel(stream, "interrupted: the server was stopped")
-            await ending
+        await relay.drain(DRAIN, "interrupted: the server was stopped")
+        await asyncio.gather(*mine.values())
 
 
 async def publish(exchange: kept.Exchange, events: AsyncIterator[rd.Event]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from threading import Lock
 from typing import Any, Generic, TypeVar
@@ -31,9 +32,13 @@ class Backlog(Generic[T]):
     An event is joined with a waiting one of the same subject, and so it may pass events of other subjects: another
     block, a tool, usage. No event passes the end of a message or another event of its own block. None passes a `Custom`
     either, but for a `Custom` that has newer data of the same name and id.
+
+    Attributes:
+        text_bytes: How much memory the text that waits takes. Joining makes fewer events of it, but no less text.
     """
 
     def __init__(self) -> None:
+        self.text_bytes = 0
         self._queue: deque[_Entry] = deque()
         self._newest: dict[object, _Entry] = {}  # entries that events can still be joined with, by subject
         self._lock = Lock()  # the source may be on another thread than the reader
@@ -54,12 +59,18 @@ class Backlog(Generic[T]):
             raise InvalidValueError.of([("value", event, wanted)])
         with self._lock:
             subject = self._subject(event)
-            newest = self._newest.get(subject)
-            if newest is None or not newest.takes(event):
+            entry = self._newest.get(subject)
+            if entry is None or not entry.takes(event):
                 entry = _Entry(subject, event)
                 self._queue.append(entry)
                 if subject is not None:
                     self._newest[subject] = entry
+            piece = JOINABLE.get(type(event))
+            if piece is not None:
+                # Many short pieces take more than their characters.
+                size = sys.getsizeof(getattr(event, piece[0]))
+                entry.text_bytes += size
+                self.text_bytes += size
 
     def popleft(self) -> T:
         """Take the first event; `IndexError` if the queue is empty."""
@@ -67,6 +78,7 @@ class Backlog(Generic[T]):
             entry = self._queue.popleft()
             if self._newest.get(entry.subject) is entry:
                 del self._newest[entry.subject]
+            self.text_bytes -= entry.text_bytes
             held: Any = entry.held
         joined: Any = held.event() if type(held) is Joined else held
         event: T = joined
@@ -76,6 +88,7 @@ class Backlog(Generic[T]):
         with self._lock:
             self._queue.clear()
             self._newest.clear()
+            self.text_bytes = 0
 
     def _subject(self, given: object) -> object:
         event: Any = given
@@ -97,11 +110,12 @@ class Backlog(Generic[T]):
 
 
 class _Entry:
-    __slots__ = ("held", "subject")
+    __slots__ = ("held", "subject", "text_bytes")
 
     def __init__(self, subject: object, given: object) -> None:
         event: Any = given
         self.subject = subject
+        self.text_bytes = 0
         kind: Any = type(given)
         known = JOINABLE.get(kind)
         self.held: Any = event if known is None else Joined(event, getattr(event, known[0]))

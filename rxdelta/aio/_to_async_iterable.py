@@ -51,6 +51,8 @@ _YIELD_EVERY = 64  # values after which a reader that never waits lets the loop'
 _LATEST = 'overflow="latest"'  # in messages
 _ITERATORS = ("to_async_iterable", "iterate", "to_iterable")
 _MAX_LAG = {"block": 65_536, "join": 8_192}  # values above maxsize; see `Inbox._check_lag`
+_TEXT_BYTES = 2**20  # of text that waits with `join`, where few events may hold much
+_MAX_LAG_TEXT_BYTES = 2**23  # above that, as `_MAX_LAG`
 
 
 def to_async_iterable(
@@ -81,11 +83,12 @@ def to_async_iterable(
             one replaces. What no later value contains is refused: events, pieces of text, calls, frames.
             `error`: all values, or `BufferOverflowError` when more than `maxsize` are queued.
             `join`: for events; like `block`, but queued events are joined (pieces of a block, usage, updates of a
-            tool), so that the queue stays short however far the reader is behind.
+            tool), so that the queue is short for a reader that is a little behind. It is full with `maxsize` events or
+            1 MiB of text, as it is in memory.
         maxsize: How many values may be queued, for `block`, `error` and `join`. A shared source (`share_events`,
             `share_latest`) waits only while none of its readers has room. While another reader takes its values, more
-            are queued for this one; at 65,536 (`block`) or 8,192 (`join`) more, the reading ends with
-            `BufferOverflowError`.
+            are queued for this one; at 65,536 (`block`) or 8,192 (`join`) more, or 8 MiB of text more (`join`), the
+            reading ends with `BufferOverflowError`.
         key: For `latest`: a function that returns the key of a value, see `throttle_latest`. With a key nothing
             is refused.
         limits: Bounds on what the pipeline may hold in memory, where no `with_limits` holds.
@@ -215,8 +218,9 @@ class Inbox(Generic[T]):
         self._maxsize = maxsize
         self._full = maxsize if overflow in ("block", "join") else inf  # the source waits at this length
         values: deque[T] | Backlog[T] | Newest[T] = deque()
+        self._backlog: Backlog[T] | None = None
         if overflow == "join":
-            values = Backlog()
+            values = self._backlog = Backlog()
         elif overflow == "latest":
             values = Newest(_LATEST, key)
         self._metered = None if meter is None else meter._open(values, overflow)
@@ -297,25 +301,30 @@ class Inbox(Generic[T]):
         except Exception as error:
             self._fail(error)
             return
-        if len(self._values) >= self._full:
+        if not self._has_room():
             self.session.backpressure.update()
         self._changes.changed()
 
     def _has_room(self) -> bool:
-        return len(self._values) < self._full
+        return len(self._values) < self._full and (
+            self._backlog is None or self._backlog.text_bytes < _TEXT_BYTES
+        )
 
     def _is_idle(self) -> bool:
         return not self._holds_back or (self._waits and not self._values)
 
     def _check_lag(self) -> None:
         """Fail if a shared source, which went on for other readers, has queued too much: the queue is bounded."""
+        others = "behind the others who read this source"
         if len(self._values) >= self._maxsize + _MAX_LAG[self._overflow]:
             newest = self._queue[-1] if isinstance(self._queue, deque) else None
-            self._overflowed(f"{len(self._values):,} values behind the others who read this source", newest)
+            self._overflowed(f"{len(self._values):,} values {others}", newest)
+        elif self._backlog is not None and self._backlog.text_bytes >= _TEXT_BYTES + _MAX_LAG_TEXT_BYTES:
+            self._overflowed(f"{self._backlog.text_bytes:,} bytes of text {others}", None, "read faster, or")
 
-    def _overflowed(self, behind: str, value: object) -> None:
+    def _overflowed(self, behind: str, value: object, remedy: str = "read faster, raise maxsize, or") -> None:
         error = BufferOverflowError(
-            f"the reader has fallen {behind}; read faster, raise maxsize, or choose another overflow policy",
+            f"the reader has fallen {behind}; {remedy} choose another overflow policy",
             snapshot=value if isinstance(value, Snapshot) else None,
         )
         if self._fail(error) and self._metered is not None:

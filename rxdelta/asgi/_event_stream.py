@@ -37,9 +37,10 @@ class EventStreamResponse(OpenResponse):
     The pipeline is subscribed when the response is sent, once; for a HEAD, which Starlette adds to each route of GET, it is
     not subscribed, and the headers are sent alone. Each event is encoded and sent as it comes. While the
     reader is slower than the events, the waiting events are joined (`overflow="join"`): the reader gets fewer, larger
-    deltas, the provider and other readers of a shared source don't wait, and the queue doesn't grow. Events that can't
-    be joined, such as a provider's own, wait in a bounded queue. A source with one reader waits for that reader; a
-    reader that falls far behind the others of a shared source gets a `BufferOverflowError`.
+    deltas, and the provider and other readers of a shared source don't wait. For one reader 1 MiB of text waits in memory, and
+    1,024 events that can't be joined, such as a provider's own. With more the source waits for its reader, and so does the
+    provider's line; a reader that falls far behind the others of a shared source gets a `BufferOverflowError`. A client
+    that reads nothing keeps its response open until its connection breaks or the server stops.
 
     When the reader leaves, the pipeline is disposed at once, and with it the provider's request, whether or not
     anything is being sent; the response ends when its sources have closed. When the server stops, the stream ends with

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "STOPPING",
     "OpenResponse",
+    "break_off",
     "framing_of",
     "headers_for",
     "next_piece",
@@ -172,3 +173,14 @@ async def no_pieces() -> AsyncGenerator[bytes]:
     """The body of a response that has none, such as the answer to a HEAD."""
     for piece in b"":
         yield bytes(piece)
+
+
+async def break_off(send: Send) -> None:
+    """Make the server close the connection, so that the reader doesn't take the body for whole.
+
+    A response that raises or just returns is taken for whole behind Starlette's `BaseHTTPMiddleware`, which is
+    `@app.middleware("http")` of FastAPI: it ends the body before the server hears of it. A body that isn't bytes goes
+    through it, and no server can send that.
+    """
+    with suppress(Exception):  # the server's
+        await send({"type": "http.response.body", "body": " ", "more_body": True})

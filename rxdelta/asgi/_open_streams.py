@@ -35,11 +35,13 @@ _chained: dict[
 
 
 def end_streams() -> None:
-    """End every open response, on any loop, as if its reader had stopped it; a `RelayResponse` to an `EventSource` just ends.
+    """End every open response, on any loop, as each does when the server stops. May be called from any thread.
 
-    The streams of a server that stops on a signal (uvicorn, hypercorn: Ctrl-C, `SIGTERM`) end by themselves. Call this
-    for a server that is stopped in another way or doesn't run on the main thread, before it waits for its connections
-    to close. May be called from any thread.
+    Where the server runs on the main thread of the process that gets Ctrl-C or `SIGTERM`, the streams end by themselves:
+    under `uvicorn`, also with `--workers`, and under `hypercorn --workers 0`. Without that option hypercorn's command runs the
+    application in a child that gets no signal, so its streams aren't ended. Call this for a server that is stopped in
+    another way or isn't on the main thread, before it waits for its connections to close, such as in the
+    `shutdown_trigger` of `hypercorn.asyncio.serve`.
     """
     with _lock:
         loops = [(loop, list(streams)) for loop, streams in _streams.items()]

@@ -13,7 +13,14 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
 from rxdelta.aio import to_async_iterable
-from rxdelta.asgi._open_response import STOPPING, OpenResponse, headers_for, next_piece, no_pieces
+from rxdelta.asgi._open_response import (
+    STOPPING,
+    OpenResponse,
+    break_off,
+    headers_for,
+    next_piece,
+    no_pieces,
+)
 from rxdelta.core import AccessDeniedError, EmptyStreamError, InvalidValueError, check_seconds
 from rxdelta.operators import to_resumable_sse, until_stopped
 from rxdelta.wire import KEEP_ALIVE
@@ -61,7 +68,10 @@ class RelayResponse(OpenResponse):
     The request's method decides whether there is a body: a HEAD gets the status and the headers.
 
     When the server stops, the response of an `EventSource` ends without a word, because it comes back by itself and goes
-    on. Any other reader is told that the message was interrupted, as by `EventStreamResponse`.
+    on. For any other reader it depends on the relay. With a server the stream may go on, so the body is broken off: the
+    reader gets an error of the network, and can ask again at another worker; uvicorn logs that the response wasn't
+    completed. In memory the stream ends with the process, so the reader is told that the message was interrupted, as by
+    `EventStreamResponse`.
 
     Args:
         relay: The relay, which the application opens once.
@@ -126,6 +136,7 @@ class RelayResponse(OpenResponse):
         self._retry = retry
         self._stopped = AsyncSubject[str]()
         self._deciding: asyncio.Timeout | None = None  # while the status isn't decided
+        self._is_cut = False  # by the server's stop, while the stream goes on
 
     def _stop(self) -> None:
         if self._deciding is not None:
@@ -154,7 +165,10 @@ class RelayResponse(OpenResponse):
                     body = self._body(*begun) if scope.get("method") != "HEAD" else no_pieces()
                     stack.push_async_callback(body.aclose)
                     self.body_iterator = body
-                    await self.stream_response(send)
+                    try:
+                        await self.stream_response(send)
+                    except _BrokenOff:
+                        await break_off(send)
 
     async def _begin(
         self, scope: Scope, stack: AsyncExitStack
@@ -190,13 +204,17 @@ class RelayResponse(OpenResponse):
         return read, pieces
 
     def _written(self, after: str | None, returns: bool) -> tuple[Callable[..., Observable[Any]], ...]:
-        if returns:
-            return to_resumable_sse(self._encode, after, retry=self._retry), ops.take_until(self._stopped)
+        if returns or self._relay.is_on_a_server:
+            stop = self._stopped if returns else self._stopped.pipe(ops.do_action(self._cut))
+            return to_resumable_sse(self._encode, after, retry=self._retry), ops.take_until(stop)
 
         def encode(events: Observable[Event]) -> Observable[Any]:
             return events.pipe(until_stopped(self._stopped), self._encode)
 
         return (to_resumable_sse(encode, after, retry=self._retry),)
+
+    def _cut(self, _: str) -> None:
+        self._is_cut = True
 
     async def _body(self, read: list[bytes], pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         for piece in read:
@@ -205,8 +223,14 @@ class RelayResponse(OpenResponse):
             try:
                 piece = await next_piece(pieces, self._keep_alive, _COMMENT)
             except StopAsyncIteration:
+                if self._is_cut:
+                    raise _BrokenOff from None
                 return
             yield piece
+
+
+class _BrokenOff(Exception):
+    """The body isn't whole."""
 
 
 async def _refuse(send: Send, status: int, why: str) -> None:

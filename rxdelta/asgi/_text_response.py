@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from reactivex import operators as ops
 from reactivex.subject import AsyncSubject
 
 from rxdelta.aio import to_async_iterable
-from rxdelta.asgi._open_response import STOPPING, OpenResponse, no_pieces, written_for
+from rxdelta.asgi._open_response import STOPPING, OpenResponse, break_off, no_pieces, written_for
 from rxdelta.core import StreamInterrupted, check_function
 from rxdelta.core.events import StreamError
 from rxdelta.operators import to_openai_chat
@@ -134,7 +133,7 @@ class TextResponse(OpenResponse):
                 self.body_iterator = await self._begun(pieces, at_once=scope.get("http_version") != "1.0")
             await self.stream_response(send)
         except StreamInterrupted:
-            await _break_off(send)
+            await break_off(send)
             raise
         finally:
             for opened in (self.body_iterator, pieces):
@@ -171,17 +170,6 @@ class TextResponse(OpenResponse):
                     raise StreamInterrupted(f"the text was broken off: {error[1]}")
                 if text:
                     yield text.encode()
-
-
-async def _break_off(send: Send) -> None:
-    """Make the server close the connection.
-
-    An error that is raised through Starlette's `BaseHTTPMiddleware`, which is `@app.middleware("http")` of FastAPI, comes to
-    the server too late: the middleware has ended the body by then as if it were whole. A body that isn't bytes goes
-    through it, and no server can send that.
-    """
-    with suppress(Exception):  # the server's; that of the text comes behind it
-        await send({"type": "http.response.body", "body": " ", "more_body": True})
 
 
 def _read(frame: Any) -> tuple[tuple[int, str] | None, str]:

@@ -2,6 +2,7 @@
 
 from rxdelta.relay._failures import StreamUnreadableError
 from rxdelta.relay._ids import Entry
+from rxdelta.relay._metrics import RelayHealth, RelayMetrics
 from rxdelta.relay._relay import Relay
 
-__all__ = ["Entry", "Relay", "StreamUnreadableError"]
+__all__ = ["Entry", "Relay", "RelayHealth", "RelayMetrics", "StreamUnreadableError"]

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, overload
-
-from reactivex.disposable import Disposable
 
 from rxdelta.core import Event
 from rxdelta.relay._store import End, News
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from reactivex import abc
 
 __all__ = ["Events"]
 
@@ -27,7 +22,7 @@ class Events:
         self._lock = RLock()
         self._events: list[Event] = []
         self._end: End | None = None
-        self._waiting: dict[object, Callable[[News], None]] = {}
+        self._waiting: dict[Callable[[News], None], None] = {}
 
     @property
     def newest(self) -> int:
@@ -49,7 +44,7 @@ class Events:
             waiting, self._waiting = self._waiting, {}
             news = self._behind(after) if waiting else None
         if news is not None:
-            for take in waiting.values():
+            for take in waiting:
                 take(news)
         return True
 
@@ -63,25 +58,24 @@ class Events:
         with self._lock:
             return News(_Part(self._events, range(0)), 0, None)
 
-    def read(self, after: int, take: Callable[[News], None]) -> abc.DisposableBase:
+    def read(self, after: int, take: Callable[[News], None]) -> None:
         """See `Log.read`."""
-        who = object()
         with self._lock:
             there = self._end is not None or len(self._events) > after
             news = self._behind(after) if there else None
             if news is None:
-                self._waiting[who] = take
+                self._waiting[take] = None
         if news is not None:
             take(news)
-        return Disposable(partial(self._forget, who))
+
+    def forget(self, take: Callable[[News], None]) -> None:
+        """See `Log.forget`."""
+        with self._lock:
+            self._waiting.pop(take, None)
 
     def _behind(self, after: int) -> News:
         newest = len(self._events)
         return News(_Part(self._events, range(after, newest)), newest, self._end)
-
-    def _forget(self, who: object) -> None:
-        with self._lock:
-            self._waiting.pop(who, None)
 
 
 class _Part(Sequence[Event]):

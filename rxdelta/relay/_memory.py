@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 from secrets import token_hex
 from threading import RLock
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from reactivex.disposable import Disposable
 
 from rxdelta.core import StreamInterrupted
+from rxdelta.relay._bounds import LEAST, no_room_for_all
 from rxdelta.relay._events import Events
 from rxdelta.runtime import call_on
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from reactivex import abc
 
-    from rxdelta.core import Event
+    from rxdelta.core import Event, LimitExceededError
     from rxdelta.relay._store import End, Name, News, Publisher, Seeker
 
 __all__ = ["Memory"]
@@ -35,23 +37,32 @@ class Memory:
     Args:
         keep: Seconds after which a log that has ended is forgotten.
         loop: The loop whose timers do that. They keep neither the loop nor the process alive.
+        max_total_bytes: The most bytes of all logs together; `None` for any number.
     """
 
-    def __init__(self, keep: float, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, keep: float, loop: asyncio.AbstractEventLoop, max_total_bytes: int | None = None
+    ) -> None:
         self._keep = keep
         self._loop = loop
         self._lock = RLock()
         self._logs: dict[Name, _Log] = {}
         self._seekers: dict[Name, dict[Seeker, None]] = {}
         self._closed = False
+        self._most: float = inf if max_total_bytes is None else max_total_bytes
+        self._bytes = 0  # of all logs
 
     def claim(self, name: Name, publisher: Publisher) -> None:
-        log = _Log(publisher, partial(self._ended, name))
+        log = _Log(publisher, partial(self._ended, name), self.take)
         with self._lock:
             why = self._refusal(name)
-            if why is None:
+            full = why is None and self._bytes + LEAST > self._most
+            if why is None and not full:
                 self._logs[name] = log
-            seekers = () if why else tuple(self._seekers.pop(name, ()))
+            seekers = () if why or full else tuple(self._seekers.pop(name, ()))
+        if full:
+            publisher.failed(no_room_for_all(int(self._most)))
+            return
         if why is not None:
             publisher.refused(why, taken=why != _CLOSED)
             return
@@ -99,8 +110,21 @@ class Memory:
         with self._lock:
             if self._logs.get(name) is log:
                 del self._logs[name]
+                self._bytes -= log.bytes
         if log.expiry is not None:
             call_on(self._loop, log.expiry.cancel)
+
+    def take(self, log: _Log, size: int) -> LimitExceededError | None:
+        """Count bytes of a log, or return the error if there is no room for them."""
+        with self._lock:
+            if self._bytes + size > self._most:
+                return no_room_for_all(int(self._most))
+            self._bytes += size
+            log.bytes += size
+        return None
+
+    def kept_bytes(self) -> int:
+        return self._bytes
 
     def _log(self, name: Name) -> _Log | None:
         """The log, if there is one, for who asks by a call."""
@@ -129,6 +153,14 @@ class Memory:
         self._forget(name, log)
         return True
 
+    async def probe(self, seconds: float) -> float:  # noqa: ARG002
+        if self._closed:
+            raise StreamInterrupted(_CLOSED)
+        return 0.0
+
+    def away(self) -> float:
+        return 0.0
+
     async def close(self) -> None:
         with self._lock:
             self._closed = True
@@ -145,11 +177,18 @@ class Memory:
 class _Log:
     """One log: for its publisher, and for its readers."""
 
-    def __init__(self, publisher: Publisher, ended: Callable[[_Log], None]) -> None:
+    def __init__(
+        self,
+        publisher: Publisher,
+        ended: Callable[[_Log], None],
+        take: Callable[[_Log, int], LimitExceededError | None],
+    ) -> None:
         self.epoch = token_hex(8)
         self.expiry: asyncio.TimerHandle | None = None
         self._publisher: Publisher | None = publisher
         self._ended = ended
+        self._take = take
+        self.bytes = 0  # that its publisher has taken
         self._events = Events()
 
     def is_live(self) -> bool:
@@ -158,6 +197,9 @@ class _Log:
     def tell(self, reason: str | None) -> bool:
         publisher = self._publisher
         return publisher is not None and publisher.tell(reason)
+
+    def take(self, size: int) -> LimitExceededError | None:
+        return self._take(self, size)
 
     def append(self, events: Sequence[Event]) -> None:
         publisher = self._publisher
@@ -173,8 +215,11 @@ class _Log:
     def news(self) -> News:
         return self._events.news()
 
-    def read(self, after: int, take: Callable[[News], None]) -> abc.DisposableBase:
-        return self._events.read(after, take)
+    def read(self, after: int, take: Callable[[News], None]) -> None:
+        self._events.read(after, take)
+
+    def forget(self, take: Callable[[News], None]) -> None:
+        self._events.forget(take)
 
     def leave(self) -> None:
         pass

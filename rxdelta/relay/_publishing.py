@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from threading import Lock, get_ident
+from threading import RLock, get_ident
 from typing import TYPE_CHECKING
 
 from reactivex.disposable import Disposable
 
-from rxdelta.core import Event, InvalidValueError, LimitExceededError, quote
+from rxdelta.core import Event, InvalidValueError, quote
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
+from rxdelta.relay._bounds import bytes_of
 from rxdelta.relay._failures import for_readers
 from rxdelta.relay._journal import EventsToCome
 from rxdelta.relay._store import End
+from rxdelta.relay._window import Window
 from rxdelta.runtime import logged, report
 
 if TYPE_CHECKING:
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 
     from reactivex import Observable, abc
 
-    from rxdelta.core import RxDeltaError
+    from rxdelta.core import LimitExceededError, RxDeltaError
+    from rxdelta.relay._bounds import Room
     from rxdelta.relay._store import Name, Store, Writer
     from rxdelta.runtime import Sink
 
@@ -39,7 +42,14 @@ class Publication:
     A store may answer in the call, or later and on its own thread. What it says later is a turn on the subscriber's clock.
 
     Args:
+        room: What the log may take.
         began: Called with whether the name was free. If it was taken, the subscription completes without an error.
+        over: Called when the log has its end, or nothing more can be written.
+        window: Seconds in which neighbouring deltas are joined, see `Window`.
+
+    Attributes:
+        name: The name of the log.
+        was_refused: Whether there was no log for this publication: the name was taken, or the store couldn't be asked.
     """
 
     def __init__(
@@ -47,17 +57,23 @@ class Publication:
         sink: Sink[Event],
         source: Observable[Event],
         name: Name,
-        max_events: int,
-        began: Callable[[bool], None] | None = None,
+        room: Room,
+        began: Callable[[bool], None] | None,
+        over: Callable[[Publication], None],
+        window: float | None,
     ) -> None:
+        self.name = name
+        self.was_refused = False
         self._sink = sink
         self._source = source
-        self._name = name
-        self._max_events = max_events
+        self.room = room
         self._began = began
+        self._over = over
+        self._seconds = window
+        self._window: Window | None = None
+        self._due: Callable[[Event], Sequence[Event]] = _at_once
         self._writer: Writer | None = None
-        self._count = 0
-        self._lock = Lock()
+        self._lock = RLock()  # a reader may run in the call that appends, and leave
         self._is_over = False
         self._early: Callable[[Writer], None] | None = None  # an end before the claim was answered
         self._asking: int | None = None  # the thread that is in a call of the store
@@ -67,11 +83,17 @@ class Publication:
         self._asleep = deque([True])  # empty while a turn is due: to take the item is atomic
         self._journal: EventsToCome | None = None  # of a store that answers later
         self._written = 0  # events that the log has
+        self._fresh: list[Event] = []  # written in the call that appends
+
+    @property
+    def backlog(self) -> int:
+        """How many events of the source aren't in the log yet."""
+        return self.room.events - self._written
 
     def begin(self, store: Store) -> None:
         self._sink.own(Disposable(self.leave))
         self._asking = get_ident()
-        store.claim(self._name, self)
+        store.claim(self.name, self)
         self._asking = None
         if not self._answers_at_once:
             self._time = self._sink.clock()
@@ -101,7 +123,8 @@ class Publication:
             self._sink.run(self._answers.popleft())
 
     def refused(self, why: str, *, taken: bool) -> None:
-        self._is_over = True
+        self._is_over = self.was_refused = True
+        self._over(self)
         self._answer(partial(self._refuse, why, taken))
 
     def _refuse(self, why: str, taken: bool) -> None:
@@ -109,8 +132,8 @@ class Publication:
             self._began(False)
             self._sink.on_completed()
             return
-        refusal = f"the stream {quote(self._name.id)} can't be published: {why}"
-        self._sink.on_error(InvalidValueError(refusal, field="stream_id", value=self._name.id))
+        refusal = f"the stream {quote(self.name.id)} can't be published: {why}"
+        self._sink.on_error(InvalidValueError(refusal, field="stream_id", value=self.name.id))
 
     def claimed(self, writer: Writer) -> None:
         with self._lock:
@@ -125,14 +148,20 @@ class Publication:
         if self._is_over:
             return  # stopped meanwhile: nothing is paid
         source = self._source
+        if self._seconds is not None:
+            timer = self._sink.timer(self._time or self._sink.clock())
+            self._window = Window(partial(timer.start, self._seconds, self._write))
+            self._due = self._window.take
         if self._time is not None:
-            self._journal = EventsToCome(self._name.id, self._time)
+            self._journal = EventsToCome(self.name.id, self._time)
             source = logged(source, self._journal)
         self._sink.subscribe(source, self)
 
     def failed(self, error: RxDeltaError) -> None:
         with self._lock:
             first, self._is_over = not self._is_over, True
+            self.was_refused = self._writer is None
+        self._over(self)
         if first:
             self._report(self._close_source())
         self._answer(partial(self._sink.on_error, error))
@@ -140,20 +169,42 @@ class Publication:
     def on_next(self, event: Event) -> None:
         if type(event) not in EVENT_TYPES:
             raise self._sink.refusal(event)
-        if self._is_over:
-            return  # a value that waited for its turn while the stream was stopped
-        if self._count >= self._max_events:
-            raise _too_long(self._max_events)
-        self._count += 1
-        if self._journal is not None:
-            self._journal.arrived(event, self._count)
-        if self._writer is not None:
-            self._asking = get_ident()
-            self._writer.append((event,))
-            self._asking = None
+        self._write(self._due, event)
+
+    def _write(self, due: Callable[..., Sequence[Event]], *arguments: Event) -> None:
+        """Append the events that are due. A stop on another thread ends the log before `due` is called, or behind them."""
+        error: LimitExceededError | None = None
+        with self._lock:
+            if self._is_over or self._writer is None:
+                return  # a value that waited for its turn while the stream was stopped
+            events, error = self._fitting(due(*arguments), self._writer)
+            if events:
+                self._asking = get_ident()
+                self._writer.append(events)
+                self._asking = None
+        if self._fresh:
+            fresh, self._fresh = self._fresh, []
+            self._emit(fresh)
+        if error is not None:
+            self.on_error(error)
+
+    def _fitting(
+        self, events: Sequence[Event], writer: Writer
+    ) -> tuple[Sequence[Event], LimitExceededError | None]:
+        """Count the next events of the log. Returns those for which it has room, and an error if these aren't all."""
+        for place, event in enumerate(events):
+            error = self.room.take(bytes_of(event), writer)
+            if error is not None:
+                return events[:place], error
+            if self._journal is not None:
+                self._journal.arrived(event, self.room.events)
+        return events, None
 
     def written(self, events: Sequence[Event]) -> None:
-        self._answer(partial(self._emit, events))
+        if self._asking == get_ident():
+            self._fresh.extend(events)  # emitted when nobody waits for our lock
+        else:
+            self._answer(partial(self._emit, events))
 
     def _emit(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -183,19 +234,29 @@ class Publication:
 
     def _end(self, last: Sequence[Event], end: End, then: Callable[[], object]) -> bool:
         def ended() -> None:
+            self._over(self)
             if self._time is None:
-                self._sink.run(then)
+                self._sink.run(finish)
             else:
-                self._answer(then)
+                self._answer(finish)
 
+        def finish() -> None:
+            self._emit(held)
+            then()
+
+        held: Sequence[Event] = ()
         with self._lock:
             first, self._is_over = not self._is_over, True
             writer = self._writer
             if first and writer is None:
                 self._early = lambda writer: writer.end(last, end, ended)
+            if first and writer is not None and self._window is not None:
+                held, error = self._fitting(self._window.empty(), writer)
+                if error is not None:
+                    last, end, then = (), End(for_readers(error)), partial(self._sink.on_error, error)
         if first and writer is not None:
             failed = self._close_source()
-            writer.end(last, end, ended)
+            writer.end((*held, *last), end, ended)
             self._report(failed)
         return first
 
@@ -212,13 +273,9 @@ class Publication:
 
     def _report(self, failed: Exception | None) -> None:
         if failed is not None:
-            why = f"the source of the stream {self._name.id!r} could not be closed"
+            why = f"the source of the stream {self.name.id!r} could not be closed"
             report(failed, why, self._sink.session)
 
 
-def _too_long(max_events: int) -> LimitExceededError:
-    return LimitExceededError(
-        f"the stream has more than {max_events:,} events; Relay.open(max_events=…) says how many a relay keeps",
-        limit="max_events",
-        maximum=max_events,
-    )
+def _at_once(event: Event) -> Sequence[Event]:
+    return (event,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import warnings
 from contextlib import asynccontextmanager
 from copy import copy
 from functools import partial
@@ -15,19 +16,29 @@ from reactivex import abc
 from reactivex import operators as ops
 
 from rxdelta.aio import for_each
-from rxdelta.core import Event, InvalidValueError, check_seconds
+from rxdelta.core import (
+    Event,
+    InvalidValueError,
+    StreamInterrupted,
+    check_function,
+    check_pace,
+    check_seconds,
+)
+from rxdelta.relay._bounds import Room
 from rxdelta.relay._ids import Entry, check_entry_id, check_stream_id, entry_id
 from rxdelta.relay._memory import Memory
-from rxdelta.relay._publishing import Publication
+from rxdelta.relay._metrics import RelayHealth, RelayMetrics, Reports, Tally, report_otel
+from rxdelta.relay._publications import Publications
 from rxdelta.relay._scope import NOT_GIVEN, UNSCOPED
 from rxdelta.relay._watching import Reader
 from rxdelta.relay._workers import warn_of_workers
-from rxdelta.runtime import call_on, create, needed_loop
+from rxdelta.runtime import call_on, create, needed_loop, running_loop
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
     from contextlib import AbstractAsyncContextManager
 
+    from opentelemetry.metrics import MeterProvider
     from reactivex import Observable
 
     from rxdelta.core import Limits, Seconds
@@ -39,6 +50,7 @@ __all__ = ["Relay"]
 _CLOSE_SECONDS = 5.0
 """How long closing waits for the sources of runs to close."""
 _DELETED = "deleted"
+_LEAST_LEASE, _SHORT_LEASE = 0.5, 3.0
 _PREFIX = re.compile(r"[a-zA-Z0-9._:-]{1,64}")
 _log = logging.getLogger("rxdelta")
 
@@ -69,11 +81,22 @@ class Relay:
         ['usage', 'message-finish']
     """
 
-    def __init__(self, store: Store, lease: float, max_events: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        lease: float,
+        max_events: int,
+        patience: float = inf,
+        window: float | None = None,
+        max_bytes: int | None = None,
+        tally: Tally | None = None,
+    ) -> None:
         self._store = store
+        self._tally = tally or Tally()
         self._scope = UNSCOPED
         self._lease = lease
-        self._max_events = max_events
+        self._publications = Publications(store, partial(Room, max_events, max_bytes), patience, window)
+        self._reports = Reports(running_loop())
         self._runs: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
 
     @staticmethod
@@ -83,6 +106,9 @@ class Relay:
         lease: Seconds = 10.0,
         keep: Seconds = 3600.0,
         max_events: int = 1_000_000,
+        max_bytes: int | None = 64 * 2**20,
+        max_total_bytes: int | None = None,
+        window: Seconds | None = None,
         patience: Seconds = 30.0,
         replicas: int = 0,
         prefix: str = "rxdelta",
@@ -105,10 +131,21 @@ class Relay:
         Args:
             url: `valkey://` or `redis://` and where the server is; `docs/reference/relay-server.md` has all forms.
             lease: Seconds after which a publisher that gave no sign is dead, and that a reader waits for a stream that
-                nobody has published.
+                nobody has published; at least 0.5. With a URL and less than 3 this warns (`RuntimeWarning`).
             keep: Seconds that a stream can still be watched after its end.
             max_events: The most events of one stream. With one more the stream ends with a `LimitExceededError`, and
                 the source is closed.
+            max_bytes: The same for the bytes of one stream, counted alike in memory and on a server: its texts and data in
+                UTF-8, and 64 for each event. `None` for no bound. The default is that of `Limits` for one block.
+            max_total_bytes: The same for all streams together, live and kept; on a server for those of all relays with one
+                prefix that were opened with a bound, which should be the same. A relay knows at once what it writes itself,
+                and what others do after a fifth of a lease. While there is no room no stream begins: its source isn't
+                subscribed, `start` raises a `LimitExceededError`, and the id stays free. A stream's bytes are free again
+                when its time is over, or it is deleted (on a server a lease later).
+            window: Seconds for which deltas wait for their neighbours, such as 0.05: what one entry, one wake-up and one
+                turn of each reader then cost is for several. Neighbouring deltas of a block that come within it are
+                written and emitted as one, as by `compact_deltas`, the first at once; all other events wait for nothing
+                and come behind what is held, as the end does, also that of a `cancel`. `None` joins none.
             patience: Seconds that a server may be away. Publishers hold their events so long, and readers wait.
             replicas: How many replicas must have an event before it counts as written.
             prefix: What the names of all keys on the server begin with: 1 to 64 of `a-z A-Z 0-9 . _ : -`. Applications
@@ -126,8 +163,16 @@ class Relay:
             check_seconds(name, given)
             for name, given in (("lease", lease), ("keep", keep), ("patience", patience))
         )
+        if lease < _LEAST_LEASE:
+            raise InvalidValueError.of([("lease", lease, f"must be at least {_LEAST_LEASE} seconds")])
+        window = None if window is None else check_pace("window", window)
         for name, given, least, most in (
             ("max_events", max_events, 1, inf),
+            *(
+                (name, most, 1, 2**53)
+                for name, most in (("max_bytes", max_bytes), ("max_total_bytes", max_total_bytes))
+                if most is not None
+            ),
             ("replicas", replicas, 0, 10**9),
         ):
             if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -139,8 +184,16 @@ class Relay:
         for name, key in keys.items():
             if not (callable(key) or (key is None and encrypt is decrypt)):
                 raise InvalidValueError.of([(name, key, "must be a function; give both or neither")])
+        make = partial(
+            Relay,
+            lease=lease,
+            max_events=max_events,
+            patience=patience if url else inf,
+            window=window,
+            max_bytes=max_bytes,
+        )
         if url is None:
-            return _opened(None, partial(_memory, keep), lease, max_events)
+            return _opened(None, partial(_memory, keep, max_total_bytes), make)
         if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidValueError.of([("url", url, "must be a string, or None for this process's memory")])
         how: Any = {
@@ -148,6 +201,7 @@ class Relay:
             "keep": keep,
             "patience": patience,
             "replicas": replicas,
+            "max_total_bytes": max_total_bytes,
             "prefix": prefix,
         }
         try:
@@ -156,7 +210,14 @@ class Relay:
             needs = "a relay with a URL needs packages that aren't here: pip install 'rxdelta[relay]'"
             raise InvalidValueError(needs, field="url") from error
         parse_url(url)  # raises
-        return _opened(url, partial(open_streams, url, **how, **keys), lease, max_events)
+        if lease < _SHORT_LEASE:
+            warnings.warn(
+                f"with a lease of {lease:g} seconds, a line that goes silent unnoticed can cost a living publisher its "
+                f"stream. Give Relay.open a lease of {_SHORT_LEASE:g} seconds or more.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return _opened(url, partial(open_streams, url, **how, **keys), make)
 
     @overload
     def scope(self, tenant: str, *, allow: Allow | None = None) -> Relay: ...
@@ -212,8 +273,15 @@ class Relay:
         scoped._scope = self._scope.within(tenant, allow)
         return scoped
 
+    @property
+    def is_on_a_server(self) -> bool:
+        """Whether the streams are on a server, for all its processes; else they end with this one."""
+        return not isinstance(self._store, Memory)
+
     def publish(self, stream_id: str) -> Callable[[Observable[Event]], Observable[Event]]:
         """The same events, written into the log of a new stream: each is emitted when it is there.
+
+        With a `window` of `Relay.open`, neighbouring deltas are joined first.
 
         Subscribing begins the stream. There is one publisher of a stream: if the id is live, or has ended and is neither
         deleted nor expired, the source isn't subscribed. Disposing ends the stream, for its readers with
@@ -232,28 +300,21 @@ class Relay:
             InvalidValueError: At once, for any other `stream_id`.
 
         Errors: The source's own, unchanged; readers get it as `watch` says. `InvalidValueError` if the id is taken or
-        the relay is closed, and for a value that is no event. `LimitExceededError` for too many events.
-        `StreamInterrupted` if the server is away for `patience`, has lost the log, or has taken the publisher for dead.
+        the relay is closed, and for a value that is no event. `LimitExceededError` for too many events or bytes, and if there is no room
+        for a new stream.
+        `StreamInterrupted` if the server is away for `patience`, has lost the log, or has taken the publisher for dead, and
+        if the relay is draining.
         """
         check_stream_id(stream_id)
 
         def apply(source: Observable[Event]) -> Observable[Event]:
             def begin(sink: Any) -> None:
-                publish = partial(self._publication, sink, source, stream_id)
+                publish = partial(self._publications.begin, sink, source, self._scope.name(stream_id))
                 self._scope.ask_first(sink, "publish", stream_id, publish)
 
             return create("publish", begin, emits="events")
 
         return apply
-
-    def _publication(
-        self,
-        sink: Any,
-        source: Observable[Event],
-        stream_id: str,
-        began: Callable[[bool], None] | None = None,
-    ) -> None:
-        Publication(sink, source, self._scope.name(stream_id), self._max_events, began).begin(self._store)
 
     async def start(self, stream_id: str, source: Observable[Event], *, limits: Limits | None = None) -> bool:
         """Publish a stream that goes on without a reader, and return when it has begun.
@@ -274,6 +335,8 @@ class Relay:
 
         Raises:
             InvalidValueError: For a wrong argument, without a running asyncio loop, or if the relay is closed.
+            StreamInterrupted: The server is away for `patience`, or the relay is draining.
+            LimitExceededError: There is no room, see `max_total_bytes` of `Relay.open`.
         """
         check_stream_id(stream_id)
         if not isinstance(source, abc.ObservableBase):
@@ -285,8 +348,9 @@ class Relay:
         def tell(whether: bool) -> None:
             call_on(loop, partial(_settle, began, whether))
 
+        name = self._scope.name(stream_id)
         run: Observable[Event] = create(
-            "start", lambda sink: self._publication(sink, source, stream_id, tell)
+            "start", lambda sink: self._publications.begin(sink, source, name, tell)
         )
         task = loop.create_task(_run(stream_id, run, began, limits))
         self._runs.add(task)
@@ -299,7 +363,8 @@ class Relay:
         From the start, the events that were there before the subscription come in a short form that folds to the same
         reply: neighbouring deltas of a block are one event; of usages with only deltas between them, the newest; of the
         application's data with one name and id, the newest in the place of the first. Pings and transient data are left
-        out. Later events are emitted as they were published.
+        out. Later events are emitted as they were published; where 50 or more wait for such a reader, their deltas are
+        joined in the same way, and their pings and replaced usages left out.
 
         Each reader has its own pace, and reads the log when it has room. It neither makes the publisher or other
         readers wait nor needs memory of its own. Events are emitted on the reader's own clock: its scheduler, else the
@@ -317,7 +382,7 @@ class Relay:
 
         Errors: The source's own, without what caused it, if it is an error of rxdelta; a `StreamInterrupted` for any
         other, whose text readers must not see. In both `.snapshot` is the reply in the whole log. `EmptyStreamError` if
-        nobody has published the stream. `InvalidValueError` if `after` isn't an id of this stream. `StreamInterrupted`,
+        nobody has published the stream, or its publisher has died before the first event. `InvalidValueError` if `after` isn't an id of this stream. `StreamInterrupted`,
         too, if the publisher has died, and `StreamUnreadableError` if the server can't tell more of a stream that may be
         live, or the relay is closed.
         """
@@ -353,7 +418,8 @@ class Relay:
 
         def begin(sink: Any) -> None:
             def read() -> None:
-                Reader(sink, scope.name(stream_id), after, split_at, self._lease, make).begin(self._store)
+                name = scope.name(stream_id)
+                Reader(sink, name, after, split_at, self._lease, make, self._tally).begin(self._store)
 
             scope.ask_first(sink, "watch", stream_id, read)
 
@@ -407,6 +473,141 @@ class Relay:
         await self._store.tell(name, _DELETED)
         return await self._store.delete(name)
 
+    async def drain(self, timeout: Seconds, reason: str = "the server is stopping") -> list[str]:
+        """Let the replies that this process publishes finish, then end the rest: for a process that is to stop.
+
+        These are the streams of `start` and `publish` of this relay object and its scopes, of all tenants. What finishes
+        within `timeout` ends as always. The rest ends as by `cancel`: the source is disposed, and readers get a
+        `MessageInterrupted(reason)` and complete. The call returns when these ends are written, or after five more
+        seconds (or `patience`, if that is less) if they can't be: their readers find the publisher dead then, by the lease.
+        It doesn't wait for sources that need longer to close; leaving the `async with` block does.
+
+        From the call on, `start` raises `StreamInterrupted`, and a `publish` that is subscribed ends with one, before the
+        source is subscribed. Reading, `cancel` and `delete` go on. The relay stays so until it is closed, also if the
+        caller of `drain` is cancelled, which ends no stream.
+
+        It may be called again, and on any loop, for example with a shorter time: whichever time is over first counts.
+
+        Args:
+            timeout: Seconds for which the replies may go on.
+            reason: The reason in the interrupted messages.
+
+        Returns:
+            The ids of the streams that this call ended, in the order in which they began.
+
+        Raises:
+            InvalidValueError: For a wrong argument, without a running asyncio loop, or in a scope: the relay itself is
+                drained, for all.
+
+        Example:
+            >>> import asyncio
+            >>> import reactivex as rx
+            >>> import rxdelta as rd
+            >>> from rxdelta.relay import Relay
+            >>> async def main():
+            ...     async with Relay.open() as relay:
+            ...         await relay.start("short", rx.of(rd.events.MessageStart("m1")))
+            ...         await relay.start("endless", rx.never())
+            ...         return await relay.drain(0.01), await rd.last_value(relay.watch("endless"))
+            >>> asyncio.run(main())
+            (['endless'], MessageInterrupted(reason='the server is stopping', choice=None))
+        """
+        seconds = check_seconds("timeout", timeout)
+        if not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidValueError.of([("reason", reason, "must be a string")])
+        if self._scope is not UNSCOPED:
+            raise InvalidValueError("drain the relay itself: its streams are those of all scopes")
+        needed_loop("Relay.drain", "await it in a coroutine that asyncio.run() runs")
+        return await self._publications.drain(seconds, reason)
+
+    async def health(self, timeout: Seconds = 1.0) -> RelayHealth:
+        """Ask whether this relay takes new streams, and whether its server writes them: for a readiness probe.
+
+        On a server a small value is written and removed again, with the replicas that `replicas` asks for; in a Cluster on each
+        node. In memory nothing is asked.
+
+        Args:
+            timeout: Seconds for the answer.
+
+        Returns:
+            The answer, also if the server is away, the relay is draining, or was closed.
+
+        Raises:
+            InvalidValueError: `timeout` is no positive number.
+
+        Example:
+            >>> import asyncio
+            >>> from rxdelta.relay import Relay
+            >>> async def main():
+            ...     async with Relay.open() as relay:
+            ...         await relay.drain(0.01)
+            ...         return await relay.health()
+            >>> asyncio.run(main())
+            RelayHealth(ready=False, why='the relay is draining', latency=0.0, draining=True)
+        """
+        seconds = check_seconds("timeout", timeout)
+        draining = self._publications.drains
+        try:
+            latency = await self._store.probe(seconds)
+        except StreamInterrupted as error:
+            return RelayHealth(False, str(error), None, draining)
+        return RelayHealth(not draining, "the relay is draining" if draining else None, latency, draining)
+
+    @property
+    def metrics(self) -> RelayMetrics:
+        """What this relay and its scopes have done in this process until now. It may be asked on any thread, at any time.
+
+        Example:
+            >>> import asyncio
+            >>> import reactivex as rx
+            >>> import rxdelta as rd
+            >>> from rxdelta.relay import Relay
+            >>> async def main():
+            ...     async with Relay.open() as relay:
+            ...         await relay.start("chat-1", rx.of(rd.events.MessageStart("m1"), rd.events.MessageFinish("stop")))
+            ...         await rd.last_value(relay.watch("chat-1"))
+            ...         return relay.metrics.events_published, relay.metrics.events_read, relay.metrics.publishing
+            >>> asyncio.run(main())
+            (2, 2, 0)
+        """
+        return self._tally.metrics(
+            kept_bytes=self._store.kept_bytes(), away=self._store.away(), **self._publications.counts()
+        )
+
+    def report_otel(
+        self,
+        *,
+        attributes: Mapping[str, str | bool | int | float] | None = None,
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
+        """Report the metrics to OpenTelemetry, as often as its SDK asks. Call it once, when the relay is open.
+
+        The instruments are `rxdelta.relay.` and the name of a field of `RelayMetrics`: gauges for what is so now, counters
+        for what only grows; and the histogram `rxdelta.relay.round_trip`, in seconds, instead of the four fields of round
+        trips. Needs the package `opentelemetry-api` (`pip install "rxdelta[otel]"`).
+
+        Args:
+            attributes: Further attributes of all instruments, to tell several relays apart.
+            meter_provider: By default the global one.
+
+        Raises:
+            ImportError: If the package is missing.
+        """
+        report_otel(self._tally, lambda: self.metrics, attributes, meter_provider)
+
+    def report(self, take: Callable[[RelayMetrics], object], every: Seconds = 10.0) -> None:
+        """Call a function with the metrics, again and again, until the relay is closed; then once more.
+
+        Args:
+            take: Called on the loop on which the relay was opened, so it should be quick. What it raises is logged.
+            every: Seconds between two calls.
+
+        Raises:
+            InvalidValueError: For a wrong argument.
+        """
+        check_function("take", take, "a function of the metrics")
+        self._reports.add(take, check_seconds("every", every), lambda: self.metrics)
+
     async def _close(self) -> None:
         await self._store.close()
         here = asyncio.get_running_loop()
@@ -415,6 +616,7 @@ class Relay:
             _, late = await asyncio.wait(runs, timeout=_CLOSE_SECONDS)
             for task in late:
                 task.cancel()
+        self._reports.close()
 
 
 def _entry(epoch: str, number: int, event: Event) -> Entry:
@@ -440,18 +642,19 @@ async def _run(
         began.cancel()  # nothing, unless the run was cancelled before it began
 
 
-async def _memory(keep: float) -> Store:
-    return Memory(keep, asyncio.get_running_loop())
+async def _memory(keep: float, max_total_bytes: int | None, *, tally: Tally) -> Store:  # noqa: ARG001
+    return Memory(keep, asyncio.get_running_loop(), max_total_bytes)
 
 
 @asynccontextmanager
 async def _opened(
-    url: str | None, store: Callable[[], Awaitable[Store]], lease: float, max_events: int
+    url: str | None, store: Callable[..., Awaitable[Store]], make: Callable[..., Relay]
 ) -> AsyncGenerator[Relay]:
     if url is None:
         warn_of_workers()
     needed_loop("Relay.open", "enter it in a coroutine that asyncio.run() runs")
-    relay = Relay(await store(), lease, max_events)
+    tally = Tally()
+    relay = make(await store(tally=tally), tally=tally)
     try:
         yield relay
     finally:

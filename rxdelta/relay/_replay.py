@@ -1,4 +1,4 @@
-"""What late readers get of the entries that were there before them."""
+"""What readers get of entries that they are late for, or behind with."""
 
 from __future__ import annotations
 
@@ -9,52 +9,87 @@ from rxdelta.core.events import AttemptReset, Custom, MessageStart, ProviderEven
 from rxdelta.runtime import is_ping
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterator, Sequence
+    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
     from rxdelta.core import Event
 
-__all__ = ["from_the_start", "without_transient"]
+__all__ = ["AT_ONCE", "from_the_start", "in_short", "without_transient"]
 
 _NO_USAGE = TokenUsage()  # replaces none
 
-
-_AT_ONCE = 1000  # events that are looked through, after which other readers and timers have their turn
+AT_ONCE = 250
+"""How many events are looked through at once."""
 
 
 def from_the_start(
     events: Sequence[Event], split_at: int | None = None
 ) -> Iterator[tuple[int, Event] | None]:
-    """A log from its first event on, in a short form that folds to the same reply.
+    """A log from its first event on, in a short form that folds to the same reply: `in_short`, and
+
+    - of the application's data with one name and id the newest stand at the place of the first;
+    - transient data are left out.
+
+    Args:
+        events: The whole log.
+        split_at: See `in_short`.
+    """
+    entries: Iterable[tuple[int, Event | None]] = enumerate(events, 1)
+    for number, event in enumerate(events, 1):
+        if type(event) is Custom:
+            newest, replaced = yield from _newest_data(events, split_at)
+            entries = _kept(events, newest, replaced, split_at)
+            break
+        if not number % AT_ONCE:
+            yield None
+    yield from in_short(entries, split_at)
+
+
+def in_short(
+    entries: Iterable[tuple[int, Event | None]], split_at: int | None = None
+) -> Iterator[tuple[int, Event] | None]:
+    """Events with their numbers, for who is behind, in fewer events that fold to the same.
 
     - Neighbouring deltas of a block are one delta.
     - A usage that a later one replaces is left out, if only deltas are between them: some providers send one with each
       delta. Pings are left out, too.
-    - Of the application's data with one name and id the newest stand at the place of the first. Transient ones are left
-      out.
 
     Each event has the number of its last. Who goes on behind a number of these misses nothing. Between them there may be
     any number of `None`: a long log has few events in this form, and to look it through must not hold up others.
 
     Args:
-        events: The whole log.
+        entries: The events, and `None` in the place of one that is left out.
         split_at: A number that nothing spans: what comes behind it doesn't change what comes before. Its own event is
             never left out, so that a reader can tell by its id where it was.
     """
-    newest, replaced = yield from _newest_data(events, split_at)
     group = _Group()
-    for number, event in enumerate(events, 1):
-        if not number % _AT_ONCE:
+    for seen, (number, event) in enumerate(entries, 1):
+        if not seen % AT_ONCE:
             yield None
         if type(event) in JOINABLE or (isinstance(event, UsageUpdate) and event.usage != _NO_USAGE):
             if not group.takes(number, event):
                 yield from group.taken_out()
                 group.takes(number, event)
-        elif number == split_at or not (number in replaced or _is_left_out(event)):
+        elif event is not None and (number == split_at or not _is_ping(event)):
             yield from group.taken_out()
-            yield number, newest.get(number, event)
+            yield number, event
         if number == split_at:
             yield from group.taken_out()
     yield from group.taken_out()
+
+
+def _kept(
+    events: Sequence[Event], newest: Mapping[int, Event], replaced: Collection[int], split_at: int | None
+) -> Iterator[tuple[int, Event | None]]:
+    for number, event in enumerate(events, 1):
+        if isinstance(event, Custom):
+            is_left_out = number != split_at and (number in replaced or event.transient)
+            yield number, None if is_left_out else newest.get(number, event)
+        else:
+            yield number, event
+
+
+def _is_ping(event: Event) -> bool:
+    return isinstance(event, ProviderEvent) and is_ping(event)
 
 
 def without_transient(events: Sequence[Event], first: int) -> Iterator[tuple[int, Event]]:
@@ -62,12 +97,6 @@ def without_transient(events: Sequence[Event], first: int) -> Iterator[tuple[int
     for number, event in enumerate(events, first):
         if not (type(event) is Custom and event.transient):
             yield number, event
-
-
-def _is_left_out(event: Event) -> bool:
-    return (
-        event.transient if isinstance(event, Custom) else isinstance(event, ProviderEvent) and is_ping(event)
-    )
 
 
 def _newest_data(
@@ -80,17 +109,10 @@ def _newest_data(
     """
     newest: dict[int, Event] = {}
     replaced: set[int] = set()
-    for number, event in enumerate(events, 1):
-        if type(event) is Custom and event.id is not None:
-            break
-        if not number % _AT_ONCE:
-            yield
-    else:
-        return newest, replaced
     first: dict[tuple[str, str], dict[str | None, int]] = {}  # by run
     runs: set[str | None] = set()
     for number, event in enumerate(events, 1):
-        if not number % _AT_ONCE:
+        if not number % AT_ONCE:
             yield
         if not isinstance(event, Custom):
             is_known = event.run_id in runs

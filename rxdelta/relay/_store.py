@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from reactivex import abc
 
-    from rxdelta.core import Event, RxDeltaError
+    from rxdelta.core import Event, LimitExceededError, RxDeltaError
 
 __all__ = ["End", "Log", "Name", "News", "Publisher", "Seeker", "Store", "Writer"]
 
@@ -71,12 +71,12 @@ class Log(Protocol):
         """16 hexadecimal digits that no other log has."""
         ...
 
-    def read(self, after: int, take: Callable[[News], None]) -> abc.DisposableBase:
-        """Call `take` once: as soon as there is an event with a higher number, or the end.
+    def read(self, after: int, take: Callable[[News], None]) -> None:
+        """Call `take` once: as soon as there is an event with a higher number, or the end."""
+        ...
 
-        Returns:
-            Disposing it forgets the call.
-        """
+    def forget(self, take: Callable[[News], None]) -> None:
+        """Don't call it, if it hasn't been called. It may be called at this moment on another thread."""
         ...
 
     def leave(self) -> None:
@@ -127,6 +127,10 @@ class Publisher(Protocol):
 class Writer(Protocol):
     """The publisher's side of a log."""
 
+    def take(self, size: int) -> LimitExceededError | None:
+        """Count the bytes of an event that will be appended, or return the error if the store has no room for it."""
+        ...
+
     def append(self, events: Sequence[Event]) -> None:
         """Write these events, then call the publisher's `written`. Behind the log's end this does nothing."""
         ...
@@ -140,7 +144,10 @@ class Store(Protocol):
     """The logs, by the names of their streams. Whatever asks for them raises `StreamInterrupted` once it is closed."""
 
     def claim(self, name: Name, publisher: Publisher) -> None:
-        """Begin a log, or refuse if the name is taken. Of two claims at the same moment one wins."""
+        """Begin a log, or refuse if the name is taken. Of two claims at the same moment one wins.
+
+        Where there is no room for the first event, none begins, and the publisher's `failed` says so.
+        """
         ...
 
     def find(self, name: Name, seeker: Seeker) -> abc.DisposableBase:
@@ -163,6 +170,22 @@ class Store(Protocol):
 
     async def delete(self, name: Name) -> bool:
         """Forget a log. Return whether there was one."""
+        ...
+
+    async def probe(self, seconds: float) -> float:
+        """Try within so many seconds whether logs can be written, and return how many that took.
+
+        Raises:
+            StreamInterrupted: They can't, or the store is closed.
+        """
+        ...
+
+    def away(self) -> float:
+        """For how many seconds the store hasn't been usable, as far as it is known; 0 if it is. May be called on any thread."""
+        ...
+
+    def kept_bytes(self) -> int:
+        """The bytes of all logs, as far as they are counted and known here. May be called on any thread."""
         ...
 
     async def close(self) -> None:

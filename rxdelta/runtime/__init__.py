@@ -1,7 +1,7 @@
 """The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
 
 from rxdelta.runtime.bounds import Bounds, within
-from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, clock, deadline, seconds
+from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, clock, deadline, loop_of, seconds
 from rxdelta.runtime.idleness import Idleness
 from rxdelta.runtime.journals import Journal, current_journal, journaling
 from rxdelta.runtime.lift import (
@@ -81,6 +81,7 @@ __all__ = [
     "lift_map",
     "lift_opening",
     "logged",
+    "loop_of",
     "LoopScheduler",
     "Machine",
     "Mark",

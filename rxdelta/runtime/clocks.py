@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from reactivex import abc, typing
 
-__all__ = ["ABOUT_NOW", "LoopScheduler", "clock", "deadline", "seconds"]
+__all__ = ["ABOUT_NOW", "LoopScheduler", "clock", "deadline", "loop_of", "seconds"]
 
 ABOUT_NOW = 2e-6
 """Seconds within which two times are the same: schedulers count whole microseconds."""
@@ -84,19 +84,25 @@ def seconds(time: abc.SchedulerBase) -> Callable[[], float]:
     return monotonic if isinstance(own, _ThreadScheduler) else lambda: own.now.timestamp()
 
 
+def loop_of(time: abc.SchedulerBase) -> asyncio.AbstractEventLoop | None:
+    """The loop whose time a scheduler of `clock` has, if it has a loop's."""
+    own = time.time if isinstance(time, SessionScheduler) else time
+    return own.loop if isinstance(own, LoopScheduler) else None
+
+
 class LoopScheduler(PeriodicScheduler):
     """Timers on a loop, from any thread; what is due now runs at once, on the calling thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
-        self._loop = loop
+        self.loop = loop
         self.seconds = loop.time
         self._epoch = time_of_day() - loop.time()
 
     @property
     def now(self) -> datetime:
         """The loop's time as the time of day. The wall clock may jump; the timers don't follow it."""
-        return datetime.fromtimestamp(self._epoch + self._loop.time(), UTC)
+        return datetime.fromtimestamp(self._epoch + self.loop.time(), UTC)
 
     def schedule(self, action: typing.ScheduledAction[S], state: S | None = None) -> abc.DisposableBase:
         # A later start would lose values: the first of each group behind `group_by`, where `start_with` or `concat`
@@ -111,14 +117,14 @@ class LoopScheduler(PeriodicScheduler):
     def schedule_relative(
         self, duetime: typing.RelativeTime, action: typing.ScheduledAction[S], state: S | None = None
     ) -> abc.DisposableBase:
-        due = self._loop.time() + self.to_seconds(duetime)
+        due = self.loop.time() + self.to_seconds(duetime)
         timer = SingleAssignmentDisposable()
         handle: asyncio.TimerHandle | None = None
 
         def start() -> None:
             nonlocal handle
             if not timer.is_disposed:
-                handle = self._loop.call_at(due, run)
+                handle = self.loop.call_at(due, run)
 
         def run() -> None:
             if not timer.is_disposed:
@@ -130,31 +136,31 @@ class LoopScheduler(PeriodicScheduler):
 
         def dispose() -> None:
             timer.dispose()
-            call_on(self._loop, stop)
+            call_on(self.loop, stop)
 
-        call_on(self._loop, start)
+        call_on(self.loop, start)
         return Disposable(dispose)
 
     def deadline(self, seconds: float, call: Callable[[], None]) -> abc.DisposableBase:
         """Call once, after these seconds or when the loop ends: it cancels the task that waits for them."""
-        due = self._loop.time() + seconds
+        due = self.loop.time() + seconds
         waiting = SingleAssignmentDisposable()
 
         def start() -> None:
             if not waiting.is_disposed:
-                task = self._loop.create_task(asyncio.sleep(due - self._loop.time()))
+                task = self.loop.create_task(asyncio.sleep(due - self.loop.time()))
                 task.add_done_callback(end)
-                waiting.disposable = Disposable(partial(call_on, self._loop, task.cancel))
+                waiting.disposable = Disposable(partial(call_on, self.loop, task.cancel))
 
         def end(_: object) -> None:
             if not waiting.is_disposed:
                 call()
 
-        if running_loop() is self._loop:
+        if running_loop() is self.loop:
             start()
         else:
             try:
-                self._loop.call_soon_threadsafe(start)
+                self.loop.call_soon_threadsafe(start)
             except RuntimeError:  # the loop is closed
                 call()
         return waiting

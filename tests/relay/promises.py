@@ -29,7 +29,8 @@ def promises() -> list[str]:
 
 def claimed() -> list[str]:
     """The arguments of each `promised(…)` in the tests of the relay."""
-    trees = [ast.parse(path.read_text("utf-8")) for path in sorted(HERE.rglob("test_*.py"))]
+    files = sorted([*HERE.rglob("test_*.py"), *(HERE.parent / "asgi").glob("test_*.py")])
+    trees = [ast.parse(path.read_text("utf-8")) for path in files]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     given = [one for call in calls if getattr(call.func, "id", "") == "promised" for one in call.args]
     return [ast.literal_eval(one) for one in given]

@@ -17,12 +17,14 @@ import rxdelta as rd
 from rxdelta.core import DEFAULT_LIMITS, EventsSoFar
 from rxdelta.relay import Entry, Relay
 
-__all__ = ["Schedule", "conversation", "left_behind", "now", "relay_objects"]
+__all__ = ["OPENED", "Schedule", "conversation", "left_behind", "now", "relay_objects"]
 
 T = TypeVar("T")
 ev = rd.events
 
 LEASE = 40.0
+OPENED = {"Relay": 1, "Publications": 1, "Memory": 1, "Tally": 1, "Reports": 1}
+"""The relay's own objects, of one that is open in memory."""
 _LETTERS = "the quick brown fox jumps over the lazy dog"
 
 

@@ -197,14 +197,14 @@ def test_readers_of_a_deleted_stream_read_it_to_the_end_beside_its_successor(ope
 @promised("A silent publisher that lives isn't dead")
 def test_a_publisher_may_be_silent_for_longer_than_a_lease(open_relay: Opener) -> None:
     async def main() -> None:
-        async with two(open_relay, lease=0.3) as (here, there):
+        async with two(open_relay, lease=0.5) as (here, there):
             source, got = Source(), list[Any]()
             assert await here.start("chat", source.events)
             source.emit(HELLO[0])
             following = asyncio.create_task(read(there.watch("chat"), got))
             await until(lambda: got)
             for _ in range(4):
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(0.5)
                 assert await there.is_live("chat")
             assert not following.done()
             source.emit(*HELLO[1:])
@@ -246,7 +246,7 @@ def test_a_relay_that_is_left_ends_its_streams_and_no_others(open_relay: Opener)
 @promised("A stream that isn't there")
 def test_who_comes_before_the_stream_waits_for_a_lease(open_relay: Opener) -> None:
     async def main() -> None:
-        async with two(open_relay, lease=0.2) as (here, there):
+        async with two(open_relay, lease=0.5) as (here, there):
             (error,) = await read(there.watch("chat"))
             assert isinstance(error, rd.errors.EmptyStreamError)
             early = asyncio.create_task(read(there.watch("chat")))
@@ -328,7 +328,7 @@ def test_an_event_of_64_mib_and_a_stream_without_any(open_relay: Opener) -> None
     large = ev.TextDelta(0, "é" * (1 << 25))
 
     async def main() -> None:
-        async with two(open_relay) as (here, there):
+        async with two(open_relay, max_bytes=None) as (here, there):
             assert await here.start("large", rx.of(HELLO[0], large, ev.TextDelta(0, "!")))
             entries = await read(there.entries("large"))
             assert len(said([entry.event for entry in entries[:-1]])) == len(large.text) + 1

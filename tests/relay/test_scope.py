@@ -38,7 +38,7 @@ async def heard(relay: Relay, stream_id: str) -> str:
 
 def test_two_tenants_streams_with_one_id_are_two(open_relay: Opener) -> None:
     async def main() -> None:
-        async with open_relay(lease=0.2) as relay:
+        async with open_relay(lease=0.5) as relay:
             ours, theirs = relay.scope("ours"), relay.scope("theirs")
             live = Subject[rd.Event]()
             assert await ours.start("chat", said("ours"))

@@ -156,8 +156,8 @@ def test_a_dead_publishers_end_is_sealed_too(valkey: Server) -> None:
 
     async def main() -> None:
         async with closing(valkey):
-            with dying(lambda: valkey.relay(ours, lease=0.3), "chat"):
-                async with valkey.relay(ours, lease=0.3) as first, valkey.relay(ours, lease=0.3) as second:
+            with dying(lambda: valkey.relay(ours, lease=0.5), "chat"):
+                async with valkey.relay(ours, lease=0.5) as first, valkey.relay(ours, lease=0.5) as second:
                     assert "taken for dead" in str(await fault(first, "chat"))
                     assert "taken for dead" in str(await fault(second, "chat"))
                     assert b"taken for dead" not in await valkey.everything()

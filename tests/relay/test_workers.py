@@ -1,4 +1,4 @@
-"""A relay in one process's memory warns where several worker processes show."""
+"""What a relay warns of: several worker processes and only memory, a short lease on a server."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,3 +101,17 @@ def test_a_worker_of_uvicorn_shows(tmp_path: Path) -> None:
         assert server.stdout is not None
         assert server.stdout.readline().strip() == "caught ['RuntimeWarning', 'RuntimeWarning']"
         server.terminate()
+
+
+def test_it_warns_of_a_short_lease_on_a_server() -> None:
+    pytest.importorskip("msgspec")
+    with pytest.warns(RuntimeWarning, match="a lease of 2.9 seconds, a line that goes silent") as warned:
+        Relay.open("valkey://127.0.0.1", lease=2.9)
+    assert [one.filename for one in warned] == [__file__]
+
+
+@pytest.mark.parametrize("options", [{"lease": 0.5}, {"url": "valkey://127.0.0.1", "lease": 3}])
+def test_it_doesnt_warn_of_a_lease_that_is_long_enough_or_in_memory(options: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Relay.open(**options)

@@ -143,20 +143,28 @@ def test_a_longer_number_is_refused() -> None:
         assert done.blocks[0].type == kind
 
 
-@says("values that wait for a reader", "values by which a reader")
+@says("values that wait for a reader", "text that waits", "values by which a reader")
 def test_the_queues_are_those_of_the_page() -> None:
     (most,) = row("values that wait for a reader")
     for door in (rd.for_each, rd.iterate, rd.to_async_iterable, rd.to_iterable):
         assert inspect.signature(door).parameters["maxsize"].default == most
     from rxdelta.aio import _to_async_iterable  # whose tests show that a reader ends there
 
-    assert [*_to_async_iterable._MAX_LAG.values()] == row("values by which a reader")
+    lag_mib = _to_async_iterable._MAX_LAG_TEXT_BYTES // 2**20
+    assert [*_to_async_iterable._MAX_LAG.values(), lag_mib] == row("values by which a reader")
+    assert row("text that waits") == [_to_async_iterable._TEXT_BYTES // 2**20]
 
 
-@says("events of a stream in a relay", "time for which a relay", "characters of a stream id")
+@says(
+    "events of a stream in a relay",
+    "bytes of a stream in a relay",
+    "time for which a relay",
+    "characters of a stream id",
+)
 def test_a_relays_bounds_are_those_of_the_page() -> None:
     defaults = {name: one.default for name, one in inspect.signature(Relay.open).parameters.items()}
     assert [defaults["max_events"]] == row("events of a stream in a relay")
+    assert [defaults["max_bytes"] / 2**20] == row("bytes of a stream in a relay")
     assert [int(defaults["keep"])] == row("time for which a relay")
     (longest,) = row("characters of a stream id")
 

@@ -47,6 +47,7 @@ def test_no_connection_no_file_no_program() -> None:
         "cli/_inspect.py": {"pathlib"},  # for the name of a file
         "cli/_lines.py": {"shutil"},  # for the width of the terminal
         "cli/_record.py": {"shutil", "subprocess"},  # the command that it records
+        "relay/_server/_lines.py": {"socket"},  # for the size of a buffer
         "relay/_server/_embedded.py": {"pathlib", "socket", "subprocess", "tempfile"},
         "relay/_server/_keeper.py": {"pathlib", "shutil", "socket", "subprocess"},
         "relay/_workers.py": {"pathlib"},  # for the name of the program
@@ -91,4 +92,9 @@ def test_telemetry_is_where_it_was_put() -> None:
         for name, (modules, _) in sources().items()
         if any(map(re.compile("opentelemetry").match, modules))
     ]
-    assert reports == ["aio/_meter.py", "operators/watching/tap_otel.py"]
+    assert reports == [
+        "aio/_meter.py",
+        "operators/watching/tap_otel.py",
+        "relay/_metrics.py",
+        "relay/_relay.py",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import subprocess
 from collections import deque
@@ -17,6 +18,8 @@ Fate = Literal["pass", "cut before", "cut after", "delay", "late"]
 """What becomes of a request: it is passed on; the connection is cut before it arrives; it arrives, and the connection is
 cut instead of its answer; it is passed on later; it is, but only if its client is still there then."""
 
+_PIECE = 1 << 14
+
 
 class CuttingProxy:
     """Pass bytes on, between clients and a server on this machine. An `async with` block.
@@ -29,6 +32,7 @@ class CuttingProxy:
         is_down: Whether it refuses new connections.
         is_hole: Whether nothing is passed on, in either direction. Connections stay, and new ones can be made.
         requests: How many requests with `marker` have come.
+        rate: Bytes a second that the line carries in each direction, for all connections together.
     """
 
     def __init__(
@@ -40,11 +44,17 @@ class CuttingProxy:
         self.delay = 0.05
         self.is_down = False
         self.requests = 0
+        self.rate: float | None = None
+        self._free = {
+            "up": 0.0,
+            "down": 0.0,
+        }  # the loop's time at which a direction has passed on what it has
         self._target = target
         self._tls = tls
         self._flows = asyncio.Event()
         self._flows.set()
         self._pairs: set[_Pair] = set()
+        self._silent: set[_Pair] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -56,13 +66,19 @@ class CuttingProxy:
         (self._flows.clear if whether else self._flows.set)()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVBUF, _PIECE
+        )  # what `rate` holds up waits at its sender
+        self._server = await asyncio.start_server(self._accept, sock=listener, limit=_PIECE, ssl=self._tls)
         self.port: int = self._server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
         self.cut()
+        for pair in self._silent:
+            pair.cut()
         while self._tasks:
             for task in self._tasks:
                 task.cancel()
@@ -78,6 +94,24 @@ class CuttingProxy:
         for pair in pairs:
             pair.cut()
         return len(pairs)
+
+    def silence(self) -> int:
+        """Pass nothing on any more for the connections that there are, as if a router had forgotten them; new ones work.
+
+        Returns how many there were.
+        """
+        pairs, self._pairs = self._pairs, set()
+        for pair in pairs:
+            pair.is_silent = True
+        self._silent |= pairs
+        return len(pairs)
+
+    async def _carried(self, direction: str, data: bytes) -> None:
+        """Wait until the line has carried these bytes."""
+        if self.rate is not None:
+            now = asyncio.get_running_loop().time()
+            self._free[direction] = max(self._free[direction], now) + len(data) / self.rate
+            await asyncio.sleep(self._free[direction] - now)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.is_down:
@@ -107,16 +141,26 @@ class CuttingProxy:
                 if fate == "late" and reader.at_eof():
                     break
                 pair.loses_answer = fate == "cut after"
-                pair.far.write(data)
-                await pair.far.drain()
+                for begin in range(0, len(data), _PIECE):
+                    piece = data[begin : begin + _PIECE]
+                    await self._carried("up", piece)
+                    if pair.is_silent:
+                        continue
+                    pair.far.write(piece)
+                    await pair.far.drain()
         self._end(pair)
 
     async def _answers(self, pair: _Pair, reader: asyncio.StreamReader) -> None:
         with suppress(OSError):
             while (data := await reader.read(1 << 20)) and not pair.loses_answer:
                 await self._flows.wait()
-                pair.near.write(data)
-                await pair.near.drain()
+                for begin in range(0, len(data), _PIECE):
+                    piece = data[begin : begin + _PIECE]
+                    await self._carried("down", piece)
+                    if pair.is_silent:
+                        continue
+                    pair.near.write(piece)
+                    await pair.near.drain()
         self._end(pair)
 
     def _fate(self, data: bytes) -> Fate:
@@ -134,6 +178,7 @@ class _Pair:
     def __init__(self, near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> None:
         self.near, self.far = near, far
         self.loses_answer = False
+        self.is_silent = False
 
     def cut(self) -> None:
         self.near.transport.abort()

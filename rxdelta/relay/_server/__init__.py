@@ -14,6 +14,8 @@ from rxdelta.relay._server._urls import parse_url
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rxdelta.relay._metrics import Tally
+
 __all__ = ["open_streams", "parse_url"]
 
 
@@ -27,6 +29,8 @@ async def open_streams(
     replicas: int,
     encrypt: Callable[[bytes], bytes] | None,
     decrypt: Callable[[bytes], bytes] | None,
+    max_total_bytes: int | None = None,
+    tally: Tally,
 ) -> Streams:
     """The store at a URL.
 
@@ -34,7 +38,15 @@ async def open_streams(
         InvalidValueError: It is no URL of a server.
         StreamInterrupted: The server can't be reached.
     """
-    connections = await Connections.open(url, patience=patience, replicas=replicas)
+    connections = await Connections.open(url, patience=patience, replicas=replicas, lease=lease, tally=tally)
     values = Sealed(Plain(), encrypt, decrypt) if encrypt is not None and decrypt is not None else Plain()
-    server = Server(connections, values, prefix=prefix, lease=lease, keep=keep, patience=patience)
+    server = Server(
+        connections,
+        values,
+        prefix=prefix,
+        lease=lease,
+        keep=keep,
+        patience=patience,
+        max_total_bytes=max_total_bytes,
+    )
     return Streams(server, patience)

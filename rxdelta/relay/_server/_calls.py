@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from enum import Enum
 from hashlib import sha1
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -17,9 +20,10 @@ from rxdelta.relay._server._lines import Away, Refusal
 
 if TYPE_CHECKING:
     from rxdelta.relay._server._lines import Command, Line
+    from rxdelta.relay._server._traffic import Traffic
     from rxdelta.relay._server._urls import Address
 
-__all__ = ["Call", "Node", "Pauses", "Script", "Terms", "Word"]
+__all__ = ["Call", "Kind", "Node", "Pauses", "Script", "Terms", "Word"]
 
 Word = bytes | int | str
 
@@ -29,9 +33,13 @@ _PASSING = {  # what a server says while it can't work now
     *("NOSCRIPT", "OOM", "READONLY", "TRYAGAIN", "UNBLOCKED"),
 }
 _REDIRECTING = {"ASK", "MOVED"}  # in a Cluster: a slot is moving or has moved
+_ONLY_WRITES = {"MISCONF", "NOREPLICAS", "OOM", "READONLY"}  # what reads is answered meanwhile
 _ELSEWHERE = {"MASTERDOWN", "READONLY"}  # a connection that was made anew may lead to the master
-_MOST_CALLS, _MOST_BYTES = 1000, 1 << 20  # after an outage, a piece of what waited
-_WAIT_MS = 1000
+_MOST_CALLS, _MOST_SENT, _MOST_ANSWERED = 1000, 1 << 20, 4 << 20
+"""What one round trip has at most, unless it is a single call: after an outage it is a piece of what waited."""
+_LARGE = 1 << 16
+_LONGEST_WAIT = 1.0
+_FIRST_PAUSE, _LONGEST_PAUSE, _PAUSES_A_LEASE = 0.01, 0.4, 20
 _FEW = 8
 _REST_EACH, _LONGEST_REST = 0.0001, 0.010
 _WINDOW = 0.1
@@ -49,11 +57,13 @@ class Script:
         text: Its source.
         writes: Whether a call is answered only when the replicas have what it wrote. False for what a reader needs: it can
             read without them.
+        most: About how many bytes its answer may have, if these may be many.
         sha: The SHA-1 of the text, in hexadecimal digits.
     """
 
     text: str
     writes: bool = True
+    most: int = 0
     sha: str = attrs.field(init=False, repr=False, default=attrs.Factory(_sha, takes_self=True))
 
 
@@ -62,6 +72,7 @@ class Call:
     """A call of a script that somebody waits for.
 
     Attributes:
+        kind: Which connection it takes.
         make: Makes the arguments when the call is sent for the first time: what is written may become more until then.
         size: Of the arguments, in bytes.
     """
@@ -72,6 +83,7 @@ class Call:
     make: Callable[[], Sequence[Word]]
     until: float
     answer: asyncio.Future[Any]
+    kind: Kind
     size: int = 0
     command: Command = ()
 
@@ -99,6 +111,15 @@ class Call:
             self.answer.set_exception(error)
 
 
+class Kind(Enum):
+    """The connections of a server: a short call never waits for a long one."""
+
+    SHORT = "claims, appends, signs of life, ends and questions"
+    SIGN = "signs of life of whom an append keeps waiting"
+    LARGE = "appends that are long"
+    READ = "pages of logs"
+
+
 @attrs.frozen
 class Terms:
     """What all calls of a store have in common.
@@ -107,17 +128,27 @@ class Terms:
         shown: The store's URL, for messages.
         patience: Seconds for which a call is tried.
         replicas: How many replicas must have what was written.
+        lease: Seconds in which a publisher must have given a sign, also if its connection was lost without a word.
     """
 
     shown: str
     patience: float
     replicas: int
     is_cluster: bool
+    lease: float
 
     @property
     def seconds(self) -> float:
-        """How long a server may take to answer, before its connection is given up: several attempts must be possible."""
-        return min(_LONGEST_ANSWER, self.patience / 3)
+        """How long a connection may be silent before it is given up: several attempts must be possible."""
+        return min(_LONGEST_ANSWER, self.patience / 3, self.lease / 3)
+
+    @property
+    def wait(self) -> float:
+        """How long the server may wait for its replicas."""
+        return min(_LONGEST_WAIT, self.seconds)
+
+    def pauses(self) -> Pauses:
+        return Pauses(min(_LONGEST_PAUSE, self.lease / _PAUSES_A_LEASE))
 
     def is_passing(self, code: str) -> bool:
         """Whether a server says with this code that it can't work now."""
@@ -136,28 +167,32 @@ class Terms:
 class Pauses:
     """How long to wait before the next attempt: longer each time, and never the same for two processes."""
 
-    def __init__(self) -> None:
-        self._next = 0.01
+    def __init__(self, longest: float) -> None:
+        self._longest = longest
+        self._next = _FIRST_PAUSE
 
     def reset(self) -> None:
-        self._next = 0.01
+        self._next = _FIRST_PAUSE
 
     def take(self) -> float:
-        pause, self._next = self._next, min(2 * self._next, 0.4)
+        pause, self._next = self._next, min(2 * self._next, self._longest)
         return pause * random.uniform(0.75, 1.25)  # noqa: S311
 
 
 class Node:
-    """The calls to one server. They run in the order in which they are added."""
+    """The calls of one kind to one server. They run in the order in which they are added."""
 
     def __init__(
         self,
         address: Address,
+        kind: Kind,
         line: Line | None,
         terms: Terms,
+        traffic: Traffic,
         *,
         dial: Callable[[Address, float], Awaitable[Line]],
         left: Callable[[Call], None],
+        large: Callable[[Call], None],
         moved: Callable[[Node], Awaitable[None]],
     ) -> None:
         """Called in a task.
@@ -165,19 +200,24 @@ class Node:
         Args:
             line: An open connection, if there is one.
             left: Called for each call that is no longer here.
+            large: Takes a call that turned out to be long, when it has left a node of short ones.
             moved: Learns where the servers are, and adds calls elsewhere that `release` gives out.
         """
         self.address = address
+        self.kind = kind
         self._terms = terms
+        self._traffic = traffic
         self._dial = dial
         self._left = left
+        self._large = large
         self._moved = moved
         self._line = line
         self._waiting: deque[Call] = deque()
         self._flying: list[Call] = []
         self._news = asyncio.Event()
         self._why: BaseException | None = None
-        self._pauses = Pauses()
+        self._came_on = 0.0  # the loop's time at which a call was answered
+        self._pauses = terms.pauses()
         self._rests = _Rests()
         self._alarm: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
@@ -216,13 +256,19 @@ class Node:
             self._left(call)
 
     def _expire(self) -> None:
-        """Give up the calls that were made too long ago, also those of a round trip that is under way."""
-        now, first = self._loop.time(), None
+        """Give up the calls that were made too long ago, also those of a round trip that is under way.
+
+        What is long has the time that it needs: a call that waits for it is given up when nothing has come on for so long.
+        """
+        now, first, came_on = self._loop.time(), None, -inf
+        if self.kind in (Kind.LARGE, Kind.READ):
+            came_on = max(self._came_on, self._line.grew if self._line is not None else -inf)
         for call in (*self._flying, *self._waiting):
-            if call.until <= now:
+            until = max(call.until, came_on + self._terms.patience)
+            if until <= now:
                 call.fail(self._terms.given_up(self._why), self._why)
             elif not call.answer.done():
-                first = call.until if first is None else min(first, call.until)
+                first = until if first is None else min(first, until)
         self._alarm = self._loop.call_at(first, self._expire) if first is not None else None
 
     async def _run(self) -> None:
@@ -234,82 +280,102 @@ class Node:
             self._flying = self._piece()
             if not self._flying:
                 continue
+            begin = time.monotonic()
             try:
-                again = await self._round_trip(self._flying)
+                await self._round_trip(self._flying)
             except Away as away:
-                again, self._why = self._flying, away
-            kept = set(again)
+                self._why = away
+                self._traffic.failed(self.address, away)
+            again = [call for call in self._flying if not call.answer.done()]
             for call in self._flying:
-                if call not in kept:
+                if call.answer.done():
                     self._left(call)
             self._waiting.extendleft(reversed(again))
-            self._flying = []
+            flown, self._flying = self._flying, []
             if again:
                 await asyncio.sleep(self._pauses.take())
                 with suppress(Away):
                     await self._moved(self)
             else:
                 self._pauses.reset()
+                self._traffic.worked(self.address, begin, wrote=any(call.script.writes for call in flown))
 
     def _piece(self) -> list[Call]:
         """The next calls, without those whose callers have left."""
-        piece, size = list[Call](), 0
-        while self._waiting and len(piece) < _MOST_CALLS and size < _MOST_BYTES:
+        piece, sent, answered = list[Call](), 0, 0
+        while self._waiting and len(piece) < _MOST_CALLS and sent < _MOST_SENT and answered < _MOST_ANSWERED:
             call = self._waiting.popleft()
-            if call.is_ready():
-                piece.append(call)
-                size += call.size
-            else:
+            if not call.is_ready():
                 self._left(call)
+            elif call.size > _LARGE and self.kind is Kind.SHORT:
+                self._left(call)
+                self._large(call)
+            else:
+                piece.append(call)
+                sent += call.size
+                answered += call.script.most
         return piece
 
-    async def _round_trip(self, calls: list[Call]) -> list[Call]:
-        """Ask all at once, and answer who can be answered. Returns those that must be tried again, in their order.
+    async def _round_trip(self, calls: list[Call]) -> None:
+        """Ask all at once, and answer each as soon as that is possible. Those without an answer must be tried again.
 
         Raises:
-            Away: If nobody was answered.
+            Away: The connection broke.
         """
-        if self._line is None or not self._line.is_open:
+        if self._line is not None and not self._line.is_open:
+            await self._line.close()  # the server may have closed it while nothing was asked
+            self._line = None
+        if self._line is None:
             self._line = await self._dial(self.address, self._terms.seconds)
         line, terms = self._line, self._terms
         new = {call.script.sha: call.script for call in calls if call.script.sha not in line.scripts}
         loads: list[Command] = [("SCRIPT", "LOAD", script.text) for script in new.values()]
         waits = terms.replicas > 0 and any(call.script.writes for call in calls)
-        wait: list[Command] = [("WAIT", terms.replicas, _WAIT_MS)] if waits else []
-        much = sum(call.size for call in calls) / 1e6  # a slow line gets a second more for each megabyte
-        seconds = terms.seconds + much + waits * _WAIT_MS / 1000
-        answers = await line.ask([*loads, *(call.command for call in calls), *wait], seconds)
-        loaded = dict(zip(new, answers, strict=False))
-        line.scripts.update(sha for sha, answer in loaded.items() if not isinstance(answer, Refusal))
-        reached = answers.pop() if waits else 0
-        again = self._settle(line, calls, answers[len(loads) :], loaded, reached)
+        wait: list[Command] = [("WAIT", terms.replicas, round(terms.wait * 1000))] if waits else []
+        loaded, held, told = dict[str, Any](), set[bytes](), list[Any]()
+
+        def took(place: int, answer: Any) -> None:
+            if place < len(loads):
+                sha = [*new][place]
+                loaded[sha] = answer
+                if not isinstance(answer, Refusal):
+                    line.scripts.add(sha)
+            elif waits:
+                told.append(answer)
+            else:
+                self._settle(calls[place - len(loads)], answer, loaded, held)
+
+        begin = self._loop.time()
+        commands = [*loads, *(call.command for call in calls), *wait]
+        await line.ask(commands, terms.seconds + waits * terms.wait, took)
+        if waits:
+            reached = told.pop()
+            for call, answer in zip(calls, told, strict=True):
+                known = self._acknowledged(answer, reached) if call.script.writes else answer
+                self._settle(call, known, loaded, held)
+        self._traffic.tally.round_trip(self._loop.time() - begin)
         if isinstance(self._why, _Refused) and self._why.code in _ELSEWHERE:
             await line.close()
-        return again
 
-    def _settle(
-        self, line: Line, calls: list[Call], answers: list[Any], loaded: dict[str, Any], reached: Any
-    ) -> list[Call]:
-        again, keys = list[Call](), set[bytes]()
-        for call, said in zip(calls, answers, strict=True):
-            answer = said
-            if isinstance(said, Refusal) and said.code == "NOSCRIPT":
-                line.scripts.discard(call.script.sha)  # somebody made the server forget it
-                answer = loaded.get(call.script.sha, said)
-                answer = answer if isinstance(answer, Refusal) else said
-            elif call.script.writes and self._terms.replicas:
-                answer = self._acknowledged(said, reached)
-            if isinstance(answer, Refusal) and self._terms.is_passing(answer.code):
-                self._why = _Refused(answer)
-            elif keys.isdisjoint(call.keys):  # no earlier call for one of its keys has to be tried again
-                if isinstance(answer, Refusal):
-                    call.fail(self._terms.refused(answer), answer.error)
-                else:
-                    call.succeed(answer)
-                continue
-            again.append(call)
-            keys.update(call.keys)
-        return again
+    def _settle(self, call: Call, answer: Any, loaded: Mapping[str, Any], held: set[bytes]) -> None:
+        """Give a call its answer, unless it, or an earlier one for one of its keys (`held`), has to be tried again."""
+        if isinstance(answer, Refusal) and answer.code == "NOSCRIPT":
+            if self._line is not None:
+                self._line.scripts.discard(call.script.sha)  # somebody made the server forget it
+            load = loaded.get(call.script.sha)
+            answer = load if isinstance(load, Refusal) else answer
+        if isinstance(answer, Refusal) and self._terms.is_passing(answer.code):
+            self._why = _Refused(answer)
+            if answer.code not in _REDIRECTING:
+                self._traffic.failed(self.address, self._why, only_writes=answer.code in _ONLY_WRITES)
+        elif held.isdisjoint(call.keys):
+            if isinstance(answer, Refusal):
+                call.fail(self._terms.refused(answer), answer.error)
+            else:
+                call.succeed(answer)
+            self._came_on = self._loop.time()
+            return
+        held.update(call.keys)
 
     def _acknowledged(self, answer: Any, reached: Any) -> Any:
         if isinstance(answer, Refusal):

@@ -1,41 +1,46 @@
-"""The connections of a process to a store on a server: one for all calls, one for all blocking reads.
+"""The connections of a process to a store on a server: one for each kind of calls, one for all blocking reads.
 
-In a Cluster they are one for the calls to each node, and one for the blocking reads of each tag.
+In a Cluster they are one for each kind of calls to each node, and one for the blocking reads of each tag.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
 from rxdelta.core import StreamInterrupted
-from rxdelta.relay._server._calls import Call, Node, Pauses, Script, Terms, Word
+from rxdelta.relay._metrics import Tally
+from rxdelta.relay._server._calls import Call, Kind, Node, Script, Terms, Word
 from rxdelta.relay._server._lines import Away, Refusal
 from rxdelta.relay._server._topologies import topology
+from rxdelta.relay._server._traffic import Traffic
 from rxdelta.relay._server._urls import parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
+    from rxdelta.relay._server._calls import Pauses
     from rxdelta.relay._server._lines import Command, Line
     from rxdelta.relay._server._topologies import Topology
     from rxdelta.relay._server._urls import Address
 
-__all__ = ["Away", "Connections", "Script", "Word"]
+__all__ = ["Away", "Connections", "Kind", "Script", "Word"]
 
 _Error = TypeVar("_Error", bound=Exception)
 Entries = list[tuple[bytes, list[tuple[bytes, dict[bytes, bytes]]]]]
 
-_MOST_ENTRIES = 256
+_MOST_ENTRIES = 64
 _CONNECT_SECONDS = 5.0
 
 
 @attrs.define
 class _Route:
-    """Where the calls of a tag go, as long as one of them has no answer: so they keep their order when slots move."""
+    """Where the calls of a tag and kind go, as long as one of them has no answer: so they keep their order when slots move."""
 
     node: Node
     calls: int = 0
@@ -44,11 +49,12 @@ class _Route:
 class Connections:
     """Everything is called on the loop on which it was opened."""
 
-    def __init__(self, where: Topology, terms: Terms) -> None:
+    def __init__(self, where: Topology, terms: Terms, traffic: Traffic) -> None:
         self._where = where
         self._terms = terms
-        self._nodes: dict[Address, Node] = {}
-        self._routes: dict[int, _Route] = {}
+        self.traffic = traffic
+        self._nodes: dict[tuple[Address, Kind], Node] = {}
+        self._routes: dict[tuple[int, Kind], _Route] = {}
         self._lanes: dict[int, _Lane] = {}
         self._learning: asyncio.Task[None] | None = None
         self._reads: set[asyncio.Task[Any]] = set()
@@ -57,12 +63,16 @@ class Connections:
         self._loop = asyncio.get_running_loop()
 
     @classmethod
-    async def open(cls, url: str, *, patience: float, replicas: int = 0) -> Connections:
+    async def open(
+        cls, url: str, *, patience: float, replicas: int = 0, lease: float = inf, tally: Tally | None = None
+    ) -> Connections:
         """Connect, in one attempt.
 
         Args:
             url: See `parse_url`.
             patience: Seconds for which a call is tried while the store is away.
+            lease: Seconds in which several attempts must be possible.
+            tally: Counts what goes over the connections.
             replicas: How many replicas must have what a call wrote, before it is answered.
 
         Raises:
@@ -70,14 +80,15 @@ class Connections:
             StreamInterrupted: If the store can't be reached.
         """
         place = parse_url(url)
-        where = topology(place)
-        opened = cls(where, Terms(place.shown, patience, replicas, where.is_cluster))
+        traffic = Traffic(place.shown, tally or Tally())
+        where = topology(place, traffic.tally)
+        opened = cls(where, Terms(place.shown, patience, replicas, where.is_cluster, lease), traffic)
         try:
             await opened._where.learn()
             if not opened._where.is_cluster:
                 address = opened._where.address(b"")
                 line = await opened._where.dial(address, _CONNECT_SECONDS)
-                opened._node(address, line)
+                opened._node(address, Kind.SHORT, line)
                 [answer] = await line.ask([("PING",)], _CONNECT_SECONDS)
                 if isinstance(answer, Refusal):
                     raise Away(str(answer)) from answer.error
@@ -94,8 +105,9 @@ class Connections:
         script: Script,
         keys: Sequence[bytes],
         args: Sequence[Word] | Callable[[], Sequence[Word]],
+        kind: Kind = Kind.SHORT,
     ) -> asyncio.Future[Any]:
-        """Run a script with the next round trip. Calls with a key in common run in the order in which they are made.
+        """Run a script with the next round trip. Short calls with a key in common run in the order in which they are made.
 
         Args:
             tag: The number of the hash tag that all keys have.
@@ -103,15 +115,17 @@ class Connections:
             keys: At least one. Calls for the same stream have the same first key.
             args: The script's other arguments, or what makes them when the call is sent for the first time. What that
                 raises, the future gets.
+            kind: Which connection it takes; a script that reads much, and a call that turns out to be large, take their own.
 
         Returns:
             What the script returns. While the store is away or can't work, the call is tried again; after `patience`
-            seconds the future gets a `StreamInterrupted`. It gets that at once for an error of the script. Cancelling
+            seconds, in which nothing of what is long has come on either, the future gets a `StreamInterrupted`. It gets that at once for an error of the script. Cancelling
             it doesn't keep the script from running.
         """
         answer: asyncio.Future[Any] = self._loop.create_future()
         make = args if callable(args) else lambda: args
-        call = Call(tag, script, keys, make, self._loop.time() + self._terms.patience, answer)
+        kind = Kind.READ if script.most else kind
+        call = Call(tag, script, keys, make, self._loop.time() + self._terms.patience, answer, kind)
         if self._closed:
             answer.set_exception(self._was_closed(StreamInterrupted))
         else:
@@ -131,7 +145,7 @@ class Connections:
             block: Seconds to wait for the first entry.
 
         Returns:
-            For each key that has them, at most 256 entries, as id and fields. Nothing if the time is over.
+            For each key that has them, at most 64 entries, as id and fields. Nothing if the time is over.
 
         Raises:
             Away: If the store can't be reached. The next read waits a moment first, so it may be asked at once.
@@ -141,7 +155,7 @@ class Connections:
             raise self._was_closed(StreamInterrupted)
         here = self._lanes.get(lane)
         if here is None:
-            here = self._lanes[lane] = _Lane()
+            here = self._lanes[lane] = _Lane(self._terms.pauses())
         # In a task of its own: a cancellation of the caller ends this wait, whatever a package makes of it.
         task = self._started(self._read(here, cursors, block), self._reads)
         try:
@@ -203,27 +217,36 @@ class Connections:
     # calls
 
     def _send(self, call: Call) -> None:
-        route = self._routes.get(call.tag)
+        key = call.tag, call.kind
+        route = self._routes.get(key)
         if route is None:
-            route = self._routes[call.tag] = _Route(self._node(self._where.address(call.keys[0])))
+            route = self._routes[key] = _Route(self._node(self._where.address(call.keys[0]), call.kind))
         route.calls += 1
         route.node.add(call)
 
     def _left(self, call: Call) -> None:
-        route = self._routes[call.tag]
+        key = call.tag, call.kind
+        route = self._routes[key]
         route.calls -= 1
         if not route.calls:
-            del self._routes[call.tag]
+            del self._routes[key]
 
-    def _node(self, address: Address, line: Line | None = None) -> Node:
-        node = self._nodes.get(address)
+    def _send_large(self, call: Call) -> None:
+        call.kind = Kind.LARGE
+        self._send(call)
+
+    def _node(self, address: Address, kind: Kind, line: Line | None = None) -> Node:
+        node = self._nodes.get((address, kind))
         if node is None:
-            node = self._nodes[address] = Node(
+            node = self._nodes[address, kind] = Node(
                 address,
+                kind,
                 line,
                 self._terms,
+                self.traffic,
                 dial=self._where.dial,
                 left=self._left,
+                large=self._send_large,
                 moved=self._moved,
             )
         return node
@@ -234,9 +257,10 @@ class Connections:
             await self._learn()
         for call in node.release():
             self._send(call)
-        for address, old in list(self._nodes.items()):
-            if old.is_idle and not self._where.knows(address):
-                del self._nodes[address]
+        for key, old in list(self._nodes.items()):
+            if old.is_idle and not self._where.knows(old.address):
+                del self._nodes[key]
+                self.traffic.forget(old.address)
                 self._started(old.close(), self._endings)
 
     async def _learn(self) -> None:
@@ -262,12 +286,25 @@ class Connections:
             await asyncio.sleep(lane.pauses.take())
             with suppress(Away):
                 await self._learn()
+        begin, address = time.monotonic(), self._where.address(next(iter(cursors)))
+        try:
+            entries = await self._read_from(address, lane, cursors, block)
+        except Away as away:
+            if not lane.is_dropped:
+                self.traffic.failed(address, away)
+            raise
+        self.traffic.worked(address, begin)
+        return entries
+
+    async def _read_from(
+        self, address: Address, lane: _Lane, cursors: Mapping[bytes, bytes], block: float
+    ) -> Entries:
         line, lane.idle = lane.idle, None
         lane.has_failed = True
-        address = self._where.address(next(iter(cursors)))
-        if line is not None and line.address != address:
+        if line is not None and (line.address != address or not line.is_open):
             await line.close()
-        if line is None or not line.is_open:
+            line = None
+        if line is None:
             line = await self._where.dial(address, self._terms.seconds)
         if lane.is_dropped:
             await line.close()
@@ -311,12 +348,12 @@ class _Lane:
         is_dropped: Whether the connection must be closed after the read that is under way.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pauses: Pauses) -> None:
         self.idle: Line | None = None
         self.used: Line | None = None
         self.has_failed = False
         self.is_dropped = False
-        self.pauses = Pauses()
+        self.pauses = pauses
 
 
 def _entries(answer: Any) -> Entries:

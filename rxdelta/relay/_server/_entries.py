@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import attrs
 import msgspec
 
-from rxdelta.core import JOINABLE, StreamInterrupted, is_list
+from rxdelta.core import JOINABLE, EmptyStreamError, StreamInterrupted, is_list
 from rxdelta.core.events import DataDelta, ReasoningDelta, TextDelta, ToolCallDelta, from_dict
 from rxdelta.relay._failures import error_from_dict, error_to_dict
 from rxdelta.relay._server._sealed import SEALED
@@ -42,6 +42,7 @@ __all__ = [
 
 FORMAT = 1
 _EPOCH = re.compile("[0-9a-f]{16}")
+_UNUSED = b"2"
 BEGIN = b"0-1"
 """The first entry's id: the stream has begun."""
 _DELTAS: Mapping[int, Any] = {0: TextDelta, 1: ReasoningDelta, 2: ToolCallDelta, 3: DataDelta}
@@ -157,6 +158,12 @@ def read_entry(
             # Who finds a publisher dead doesn't know at which number the server will write that.
             how = values.load(fields[b"z"], place(0 if b"d" in fields else number))
             end = End(None if how == {} else error_from_dict(how))
+            if fields.get(b"d") == _UNUSED:
+                end = End(
+                    EmptyStreamError(
+                        "the publisher has died before its first event: nobody has published the stream"
+                    )
+                )
     except StreamInterrupted:
         raise
     except Exception as error:  # written by somebody else, or damaged

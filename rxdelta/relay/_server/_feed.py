@@ -17,17 +17,34 @@ from rxdelta.runtime import call_on
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from reactivex import abc
-
     from rxdelta.relay._server._server import Run, Server
     from rxdelta.relay._store import News
 
-__all__ = ["Feed", "FeedLog"]
+__all__ = ["EARLY", "Feed", "FeedLog", "Pace"]
 
-_PAGE = (500, 1 << 20)
+_PAGE = (500, READ.most)
 """Entries and bytes of a log that are read at once."""
-_AT_ONCE = 1000  # events that are decoded, after which others on this loop have their turn
-_EARLY = 0.005  # seconds: a lease is over when it is over for the server
+_AT_ONCE, _AN_ENTRY, _BYTES_AN_EVENT = 1000, 4, 512
+"""How many events are decoded at once, and for how many an entry and its bytes count besides."""
+EARLY = 0.005  # seconds: a lease is over when it is over for the server
+
+
+class Pace:
+    """How far the feeds of a process, one after another, decode what they read before others on the loop have their turn."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self._left = _AT_ONCE
+
+    async def rest(self) -> None:
+        """Leave the others their turn, if it is time. Called before an entry, with the lock."""
+        if self._left <= 0:
+            self._left = _AT_ONCE
+            await asyncio.sleep(0)
+
+    def spend(self, events: int, size: int) -> None:
+        """Say what an entry was."""
+        self._left -= events + _AN_ENTRY + size // _BYTES_AN_EVENT
 
 
 class Feed:
@@ -92,24 +109,30 @@ class Feed:
             page = page or await self._page()
             if not page:
                 break
-            turn = self.events.newest + _AT_ONCE
-            for entry_id, fields in page:
-                self._take_all([(entry_id, _fields(fields))])
-                if self.events.has_ended:
-                    return False
-                if self.events.newest >= turn:
-                    await asyncio.sleep(0)
-                    turn = self.events.newest + _AT_ONCE
+            await self._take_page(page)
+            if self.events.has_ended:
+                return False
             page = None
         if state == 2 and not self.events.has_ended:
             self.fail(StreamInterrupted("the relay's server has lost events of this log that it had"))
             return False
         if not (self._is_left or self.events.has_ended):
-            self._look_again(left / 1000 + _EARLY)
+            self._look_again(left / 1000 + EARLY)
         return True
 
     def _page(self) -> asyncio.Future[list[Any]]:
         return self._server.call(self.run.tag, READ, [self.run.log], [b"(" + self._cursor, *_PAGE])
+
+    async def _take_page(self, page: Sequence[Any]) -> None:
+        pace = self._server.pace
+        async with pace.lock:
+            for entry_id, fields in page:
+                await pace.rest()
+                before = self.events.newest
+                self._take_all([(entry_id, _fields(fields))])
+                if self.events.has_ended:
+                    return
+                pace.spend(self.events.newest - before, sum(map(len, fields)))
 
     def _hear(self, entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
         """Take what was written just now, which is also a sign of the publisher."""
@@ -186,8 +209,11 @@ class FeedLog:
     def epoch(self) -> str:
         return self._feed.run.epoch
 
-    def read(self, after: int, take: Callable[[News], None]) -> abc.DisposableBase:
-        return self._feed.events.read(after, take)
+    def read(self, after: int, take: Callable[[News], None]) -> None:
+        self._feed.events.read(after, take)
+
+    def forget(self, take: Callable[[News], None]) -> None:
+        self._feed.events.forget(take)
 
     def leave(self) -> None:
         call_on(self._loop, self._feed.leave)

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["Follower", "Hub"]
 
 
-_BLOCK = 10.0
-"""Seconds after which a blocking read is made anew. The answer to none is that nothing has happened."""
+_LONGEST_BLOCK = 10.0
+"""Seconds after which a blocking read is made anew, or a lease, if that is less: a line may have gone silent unnoticed."""
 _INBOX_MILLISECONDS = 3_600_000
 _PAUSE = 0.05  # seconds before the next try while the server is away
 _REST_A_KEY, _LONGEST_REST = 0.00002, 0.02
 """Seconds between two reads: the server needs about a microsecond and a half for each key of a read."""
+_AT_ONCE = 250  # entries that are given out, after which others on the loop have their turn
 _FEW = 10  # keys: up to so many, reads follow each other without a rest
 
 
@@ -50,12 +51,16 @@ class Hub:
         connections: The server.
         inbox: The key of this process's inbox with a tag.
         patience: Seconds that the server may be away.
+        lease: Seconds after which the news of a publisher is late.
     """
 
-    def __init__(self, connections: Connections, inbox: Callable[[int], bytes], patience: float) -> None:
+    def __init__(
+        self, connections: Connections, inbox: Callable[[int], bytes], *, patience: float, lease: float
+    ) -> None:
         self._connections = connections
         self._inbox = inbox
         self._patience = patience
+        self._block = min(_LONGEST_BLOCK, lease)
         self._lanes: dict[int, _Lane] = {}
 
     def follow(self, tag: int, key: bytes, follower: Follower) -> None:
@@ -64,7 +69,7 @@ class Hub:
         lane = self._lanes.get(number)
         if lane is None:
             lane = self._lanes[number] = _Lane(
-                self._connections, number, tag, self._inbox(tag), self._patience
+                self._connections, number, tag, self._inbox(tag), self._patience, self._block
             )
         lane.follow(key, follower)
 
@@ -87,13 +92,16 @@ class Hub:
 class _Lane:
     """What one connection reads."""
 
-    def __init__(self, connections: Connections, number: int, tag: int, wake: bytes, patience: float) -> None:
+    def __init__(
+        self, connections: Connections, number: int, tag: int, wake: bytes, patience: float, block: float
+    ) -> None:
         self._connections = connections
         self._number = number
         self._tag = tag
         self._wake = wake
         self._patience = patience
-        self._wake_cursor = b"0-0"
+        self._block = block
+        self._wake_cursor = self._asked = b"0-0"  # the newest, and that of the read that is under way
         self._reads = False  # a set of keys that may lack the newest
         self.followers: dict[bytes, Follower] = {}
         self.task: asyncio.Task[None] | None = None
@@ -104,7 +112,7 @@ class _Lane:
             self.task = asyncio.get_running_loop().create_task(self._run())
         elif self._reads:
             self._reads = False
-            woken = self._connections.call(self._tag, WAKE, [self._wake], [_INBOX_MILLISECONDS])
+            woken = self._connections.call(self._tag, WAKE, [self._wake], [_INBOX_MILLISECONDS, self._asked])
             woken.add_done_callback(_seen)
 
     async def _run(self) -> None:
@@ -114,9 +122,9 @@ class _Lane:
             asked = dict(self.followers)
             cursors = {key: follower.cursor for key, follower in asked.items()}
             cursors.setdefault(self._wake, self._wake_cursor)
-            self._reads = True
+            self._asked, self._reads = cursors[self._wake], True
             try:
-                found = await self._connections.read(self._number, cursors, _BLOCK)
+                found = await self._connections.read(self._number, cursors, self._block)
             except Away as error:
                 away = loop.time() if away is None else away
                 if loop.time() - away >= self._patience:
@@ -130,8 +138,13 @@ class _Lane:
             finally:
                 self._reads = False
             away = None
+            given = 0
             for key, entries in found:
                 self._give(key, entries, asked.get(key))
+                given += len(entries)
+                if given >= _AT_ONCE:
+                    given = 0
+                    await asyncio.sleep(0)
             if len(cursors) > _FEW:
                 await asyncio.sleep(min(_LONGEST_REST, _REST_A_KEY * len(cursors)))
         self._connections.rest(self._number)

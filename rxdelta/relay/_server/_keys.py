@@ -16,7 +16,7 @@ import attrs
 if TYPE_CHECKING:
     from rxdelta.relay._store import Name
 
-__all__ = ["TAGS", "Keys", "id_of", "inbox_key", "names_key"]
+__all__ = ["TAGS", "Keys", "bytes_keys", "id_of", "inbox_key", "names_key"]
 
 TAGS = 16
 """It is a part of the stored form: with another number no stream would be found again."""
@@ -63,6 +63,12 @@ def names_key(prefix: str, tag: int, tenant: str) -> bytes:
 def inbox_key(prefix: str, tag: int, token: str) -> bytes:
     """What a process is told about its publications with this tag."""
     return f"{_front(prefix, tag)}inbox:{token}".encode()
+
+
+def bytes_keys(prefix: str, tag: int) -> tuple[bytes, bytes]:
+    """How many bytes the streams with this tag have, and until when."""
+    front = _front(prefix, tag)
+    return f"{front}bytes".encode(), f"{front}until".encode()
 
 
 def id_of(member: bytes) -> tuple[str, str]:

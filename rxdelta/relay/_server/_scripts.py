@@ -1,8 +1,8 @@
 """What the server does in one step. Each script may run twice with one outcome, because an answer can be lost.
 
 The last entry of a log says all: its number, and whether the log has ended (`z`), and whether the end says that the
-publisher is dead (`d`). Times are the server's. A lease (`own`) is a hash: until when (`u`) the publisher's last sign
-counts and for how long (`l`), since when somebody misses a sign (`s`), where the publisher can be told to stop (`i`),
+publisher is dead (`d`; 2 if it died before its first event, which frees the name). Times are the server's. A lease (`own`) is
+a hash: until when (`u`) the publisher's last sign counts and for how long (`l`), since when somebody misses a sign (`s`), where the publisher can be told to stop (`i`),
 and by whom it was told (`t`) with which reason (`r`).
 """
 
@@ -12,10 +12,12 @@ from rxdelta.relay._server._connections import Script
 
 __all__ = [
     "APPEND",
+    "BYTES",
     "CHECK",
     "CLAIM",
     "DELETE",
     "DROP",
+    "HEAD",
     "LIST",
     "MARK",
     "READ",
@@ -48,8 +50,16 @@ local function list(names, head, id, milliseconds)
   redis.call('ZADD', names, now() + milliseconds, member(head, id))
   if redis.call('PTTL', names) < milliseconds then redis.call('PEXPIRE', names, milliseconds) end
 end
-local function keep(milliseconds, log, head, names, epoch, id)
+local function outlast(milliseconds, log, epoch) -- KEYS[5] and [6]: the bytes of the logs, if they are counted, and until when
   redis.call('PEXPIRE', log, milliseconds)
+  if not KEYS[5] or redis.call('HEXISTS', KEYS[5], epoch) == 0 then return end
+  redis.call('ZADD', KEYS[6], now() + milliseconds, epoch)
+  for i = 5, 6 do
+    if redis.call('PTTL', KEYS[i]) < milliseconds then redis.call('PEXPIRE', KEYS[i], milliseconds) end
+  end
+end
+local function keep(milliseconds, log, head, names, epoch, id)
+  outlast(milliseconds, log, epoch)
   local _, _, said = newest(head)
   if not said or said.p ~= epoch then return false end
   redis.call('PEXPIRE', head, milliseconds)
@@ -64,7 +74,10 @@ CLAIM = Script(
 -- KEYS head log own names; ARGV format epoch lease kept inbox id
 local _, _, head = newest(KEYS[1])
 if head and head.p ~= ARGV[2] then return head.p end
-if not head then
+if head then
+  local _, _, said = newest(KEYS[2])
+  if not said or said.z then return head.p end
+else
   local t = redis.call('TIME')
   head = {t = string.format('%016d', t[1] * 1000000 + t[2]), p = ARGV[2]}
   redis.call('DEL', KEYS[2])
@@ -78,17 +91,23 @@ keep(tonumber(ARGV[4]), KEYS[2], KEYS[1], KEYS[4], ARGV[2], ARGV[6])
 return 1
 """
 )
-"""Begin a log. Returns 1, or the epoch of the log that has the name."""
+"""Begin a log. Returns 1, or the epoch of the log that has the name: this one, if it has ended or is gone meanwhile."""
 
 APPEND = Script(
     _COMMON
     + """
--- KEYS log own head names; ARGV format epoch lease kept inbox id | before count events end renews afterwards
+-- KEYS log own head names bytes? until?; ARGV format epoch lease kept inbox id | before count events end renews afterwards bytes
+local function add(bytes, live)
+  if not KEYS[5] or bytes == 0 then return end
+  redis.call('HINCRBY', KEYS[5], 'sum', bytes)
+  if redis.call('HINCRBY', KEYS[5], ARGV[2], bytes) == bytes then outlast(live, KEYS[1], ARGV[2]) end
+end
 local last, at, said = newest(KEYS[1])
 if not last then return -1 end
 local before, count, ends, live = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[10] ~= '', tonumber(ARGV[4])
-if said.z and (said.d or not ends) then return -2 end
-if not said.z then
+if said.z and said.d then return -2 end
+if said.z and not ends then return before < 0 and 1 or -2 end
+if not said.z and before >= 0 then
   if at == before then
     if ends then
       redis.call('XADD', KEYS[1], before + math.max(count, 1) .. '-0',
@@ -96,6 +115,7 @@ if not said.z then
     elseif count > 0 then
       redis.call('XADD', KEYS[1], before + count .. '-0', 'f', ARGV[1], 'c', count, 'e', ARGV[9])
     end
+    add(tonumber(ARGV[13]), live)
   elseif ends or count == 0 or at ~= before + count then
     return -3
   end
@@ -120,6 +140,8 @@ return 1
 """
 )
 """Write events behind the number `before`, or the end, or only a sign of life; renew what expires, if `renews`.
+
+A sign of life with a negative number says nothing about the log, which may have more, or its end, meanwhile.
 
 Returns 1, or 2 if the log's name was taken away, or, as an array, the reason with which the publisher was told to stop: a
 message to its inbox can be lost. -1: there is no such log any more. -2: it has ended, because the
@@ -154,10 +176,11 @@ if ARGV[8] ~= 'must' then
   if ARGV[8] ~= 'may' then return {3, last, 0} end
 end
 local over = math.max(at, tonumber(ARGV[6])) + 1 .. '-0'
-redis.call('XADD', KEYS[1], over, 'f', ARGV[1], 'c', 0, 'z', ARGV[7], 'd', 1)
+local dead = (ARGV[8] == 'may' and over == '1-0') and 2 or 1
+redis.call('XADD', KEYS[1], over, 'f', ARGV[1], 'c', 0, 'z', ARGV[7], 'd', dead)
 redis.call('DEL', KEYS[2])
 keep(tonumber(ARGV[4]), KEYS[1], KEYS[3], KEYS[4], ARGV[2], ARGV[5])
-return {2, over, 0}
+return {2, over, 0, 1}
 """,
     writes=False,
 )
@@ -166,7 +189,7 @@ return {2, over, 0}
 A sign that is missed for the first time gets another quarter of a lease: after an outage of the server the publisher
 may be alive, and a reader may only be the first to come back; or the server's clock has jumped. `must` writes the end
 at once; it comes behind the number `floor`, too, which the caller has. Returns -1 (no such log), 1 (live), 2 (ended) or 3
-(the end is to be written), the last entry's id, the milliseconds.
+(the end is to be written), the last entry's id, the milliseconds, and one more element if this call has written the end.
 """
 
 SIGNS = 5
@@ -205,16 +228,24 @@ READ_INBOX = Script("return {redis.call('HGET', KEYS[1], 'i')}", writes=False)
 DELETE = Script(
     _COMMON
     + """
--- KEYS head log own names; ARGV epoch id remains
+-- KEYS head log own names; ARGV epoch id remains which
 local _, _, head = newest(KEYS[1])
-if not head or head.p ~= ARGV[1] then return end
+if not head or head.p ~= ARGV[1] then return 1 end
+if ARGV[4] == 'unused' then
+  local _, at, said = newest(KEYS[2])
+  if not said or said.d ~= '2' then return 0 end
+end
 redis.call('DEL', KEYS[1])
 redis.call('ZREM', KEYS[4], member(head, ARGV[2]))
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
+outlast(tonumber(ARGV[3]), KEYS[2], ARGV[1])
 redis.call('PEXPIRE', KEYS[3], ARGV[3])
+return 1
 """
 )
-"""Free a name. Its log remains for a while, for those who read it."""
+"""Free a name; or only that of a log whose publisher died before its first event (`unused`). Returns whether it is free.
+
+The log remains for a while, for those who read it.
+"""
 
 READ = Script(
     """
@@ -234,8 +265,12 @@ end
 return found
 """,
     writes=False,
+    most=1 << 19,
 )
-"""A page of a stream: at most so many entries, and about so many bytes."""
+"""A page of a stream: at most so many entries, and about so many bytes. For a log, what `READ.most` says."""
+
+HEAD = Script("return redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)", writes=False)
+"""The publication that has a name."""
 
 LIST = Script(
     _COMMON
@@ -245,18 +280,46 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now())
 return redis.call('ZRANGE', KEYS[1], 0, -1)
 """,
     writes=False,
+    most=1 << 19,
 )
 """The streams of an index."""
 
 WAKE = Script(
     """
--- KEYS inbox; ARGV kept
-redis.call('XADD', KEYS[1], 'MAXLEN', '~', 10000, '*', 'w', 1)
+-- KEYS inbox; ARGV kept cursor
+local function place(id)
+  local ms, more = string.match(id, '^(%d+)-(%d+)$')
+  return tonumber(ms), tonumber(more)
+end
+local function add(id)
+  return redis.call('XADD', KEYS[1], 'MAXLEN', '~', 10000, id, 'w', 1)
+end
+local ms, more = place(ARGV[2])
+local now_ms, now_more = place(add('*'))
+if now_ms < ms or now_ms == ms and now_more <= more then -- the inbox was lost, and the clock has gone back
+  add(string.format('%.0f-%.0f', ms, more + 1))
+end
 return redis.call('PEXPIRE', KEYS[1], ARGV[1])
 """,
     writes=False,
 )
-"""End the blocking read of this process, so that it reads something else."""
+"""End the blocking read of this process, which waits for what comes behind the cursor, so that it reads something else."""
+
+BYTES = Script(
+    _COMMON
+    + """
+-- KEYS bytes until
+for _, epoch in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now(), 'LIMIT', 0, 1000)) do
+  local bytes = redis.call('HGET', KEYS[1], epoch)
+  if bytes then redis.call('HINCRBY', KEYS[1], 'sum', -bytes) end
+  redis.call('HDEL', KEYS[1], epoch)
+  redis.call('ZREM', KEYS[2], epoch)
+end
+return tonumber(redis.call('HGET', KEYS[1], 'sum') or 0)
+""",
+    writes=False,
+)
+"""The bytes of all logs with one tag that are counted and there."""
 
 DROP = Script("return redis.call('DEL', unpack(KEYS))", writes=False)
 """Delete keys."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import StreamInterrupted
+from rxdelta.core import StreamInterrupted, quote
 from rxdelta.relay._failures import error_to_dict
 from rxdelta.relay._server._entries import FORMAT, Place, Values
+from rxdelta.relay._server._feed import Pace
 from rxdelta.relay._server._hub import Hub
-from rxdelta.relay._server._keys import Keys, inbox_key, names_key
+from rxdelta.relay._server._keys import Keys, bytes_keys, inbox_key, names_key
 from rxdelta.relay._server._scripts import CHECK, MARK, REPLICATES
+from rxdelta.relay._server._total import Total
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "Server"]
 
+_log = logging.getLogger("rxdelta")
 _DEAD = "the publisher gave no sign for its lease, and is taken for dead"
 
 
@@ -32,6 +36,7 @@ class Server:
         lease: Seconds that a publisher's sign counts.
         live_for: Milliseconds that the keys of a live stream last without a sign.
         kept_for: Milliseconds that the keys of an ended stream last.
+        total: What counts the bytes of all streams, if these are bounded.
     """
 
     def __init__(
@@ -43,6 +48,7 @@ class Server:
         lease: float,
         keep: float,
         patience: float,
+        max_total_bytes: int | None = None,
     ) -> None:
         self.connections = connections
         self.call = connections.call
@@ -53,7 +59,9 @@ class Server:
         self.lease_for = max(1, round(lease * 1000))
         self.kept_for = max(1, round(keep * 1000))
         self.live_for = self.lease_for + self.kept_for
-        self.hub = Hub(connections, self.inbox, patience)
+        self.total = None if max_total_bytes is None else Total(self, max_total_bytes)
+        self.hub = Hub(connections, self.inbox, patience=patience, lease=lease)
+        self.pace = Pace()
 
     def inbox(self, tag: int) -> bytes:
         return inbox_key(self.prefix, tag, self.token)
@@ -69,7 +77,8 @@ class Run:
     """One publication of a stream, on the server.
 
     Attributes:
-        keys: The keys that the scripts of a log take: log, lease, head, index.
+        keys: The keys that the scripts of a log take: log, lease, head, index, and those of the bytes, if they are counted.
+        head_first: The same for the scripts of a name: head, log, lease, index, bytes.
     """
 
     def __init__(self, server: Server, name: Name, epoch: str) -> None:
@@ -83,7 +92,9 @@ class Run:
         self.own = known.own(epoch)
         self.head = known.head
         self.names = names_key(server.prefix, known.tag, name.tenant)
-        self.keys = (self.log, self.own, self.head, self.names)
+        rest = (self.names, *(bytes_keys(server.prefix, known.tag) if server.total is not None else ()))
+        self.keys = (self.log, self.own, self.head, *rest)
+        self.head_first = (self.head, self.log, self.own, *rest)
         self.place = partial(Place, f"{name.tenant}\0{name.id}", epoch)
 
     def check(self, newest: int) -> Awaitable[Any]:
@@ -98,7 +109,16 @@ class Run:
             # A master that was replaced and doesn't know it hears no publisher, and has no replicas either. An end that
             # it writes would be read there at once. Calls for the log don't wait for this one: its key is none of theirs.
             await ask(REPLICATES, [self.own + b":"], [])
-            answer = await ask(MARK, self.keys, self.check_arguments(newest, writes="may"))
+            state, last, left, *written = await ask(
+                MARK, self.keys, self.check_arguments(newest, writes="may")
+            )
+            if written:
+                self._server.connections.traffic.tally.deaths += 1
+                _log.warning(
+                    "the publisher of the stream %s gave no sign for its lease, and is taken for dead",
+                    quote(self.name.id),
+                )
+            return state, last, left
         return answer
 
     def check_arguments(

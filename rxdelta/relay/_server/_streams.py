@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactivex.disposable import Disposable
 
-from rxdelta.core import RxDeltaError, StreamInterrupted
-from rxdelta.relay._server._entries import FORMAT, read_head
-from rxdelta.relay._server._feed import Feed
+from rxdelta.core import LimitExceededError, RxDeltaError, StreamInterrupted
+from rxdelta.relay._server._entries import BEGIN, FORMAT, read_head
+from rxdelta.relay._server._feed import EARLY, Feed
 from rxdelta.relay._server._hub import Follower
 from rxdelta.relay._server._keys import TAGS, id_of, names_key
-from rxdelta.relay._server._scripts import CLAIM, DELETE, DROP, LIST, READ, READ_INBOX, SIGNS, TELL
+from rxdelta.relay._server._scripts import (
+    CLAIM,
+    DELETE,
+    DROP,
+    HEAD,
+    LIST,
+    READ_INBOX,
+    REPLICATES,
+    SIGNS,
+    TELL,
+)
 from rxdelta.relay._server._writer import Writer
 from rxdelta.runtime import call_on, running_loop
 
@@ -39,6 +49,10 @@ _CLOSE_SECONDS = 5.0
 _INBOX_MILLISECONDS = 86_400_000
 
 
+class _Taken(Exception):
+    """The name is that of another log."""
+
+
 class Streams:
     """Logs on a server. Everything happens in one loop's thread; calls may come from any."""
 
@@ -50,6 +64,9 @@ class Streams:
         self._writers: dict[str, Writer] = {}  # by epoch
         self._claiming: dict[str, Writer] = {}  # by epoch: a cancel may be faster than the claim's answer
         self._claims: set[asyncio.Task[None]] = set()
+        self._lost: dict[
+            Name, tuple[Run, float]
+        ] = {}  # claims that may have succeeded, and until when that counts
         self._seekers: dict[Name, dict[Seeker, None]] = {}
         self._seeking: dict[Name, asyncio.Task[None]] = {}
         self._begun: dict[Name, asyncio.Future[Run]] = {}  # logs that readers wait for
@@ -72,10 +89,41 @@ class Streams:
         task.add_done_callback(self._claims.discard)
 
     async def _claim(self, name: Name, publisher: Publisher) -> None:
+        # The answer to an earlier claim may have been lost, and the log have begun: then it is ours, and goes on.
+        run, _ = self._lost.pop(name, (self._server.run(name, token_hex(8)), 0.0))
+        try:
+            while (writer := await self._claimed(run, publisher)) is None:
+                run = self._server.run(name, token_hex(8))
+        except _Taken as taken:
+            publisher.refused(str(taken), taken=True)
+            return
+        except LimitExceededError as full:
+            publisher.failed(full)
+            return
+        except RxDeltaError as error:
+            self._lost[name] = run, self._loop.time() + self._server.live_for / 1000
+            publisher.failed(error)
+            return
+        except asyncio.CancelledError:
+            publisher.failed(StreamInterrupted(_CLOSED))
+            raise
+        self._writers[run.epoch] = writer
+        publisher.claimed(writer)
+        if self._is_closed:
+            publisher.tell(_CLOSED)
+
+    async def _claimed(self, run: Run, publisher: Publisher) -> Writer | None:
+        """Begin a log, and return what writes it; or `None` if the name had to be freed first.
+
+        Raises:
+            _Taken: There is a log with this name.
+            LimitExceededError: The store has no room for another log.
+        """
         server = self._server
-        run = server.run(name, token_hex(8))
+        full = None if server.total is None else await server.total.refusal()
+        if full is not None and await self._head(run.name) is None:
+            raise full
         self._open_inbox(run.tag)
-        keys = [run.head, run.log, run.own, run.names]
         arguments: list[Word] = [
             FORMAT,
             run.epoch,
@@ -86,23 +134,29 @@ class Streams:
         ]
         writer = self._claiming[run.epoch] = Writer(server, run, publisher, self._forget_writer)
         try:
-            answer = await server.call(run.tag, CLAIM, keys, arguments)
-            if answer != 1:
-                live = await self._state(server.run(name, answer.decode())) == 1
-                publisher.refused(_LIVE if live else _KEPT, taken=True)
-                return
-        except RxDeltaError as error:
-            publisher.failed(error)
-            return
-        except asyncio.CancelledError:
-            publisher.failed(StreamInterrupted(_CLOSED))
-            raise
+            answer = await server.call(run.tag, CLAIM, run.head_first, arguments)
         finally:
             del self._claiming[run.epoch]
-        self._writers[run.epoch] = writer
-        publisher.claimed(writer)
-        if self._is_closed:
-            publisher.tell(_CLOSED)
+        if answer == 1:
+            return writer
+        await self._free(server.run(run.name, answer.decode()))
+        return None
+
+    async def _free(self, run: Run) -> None:
+        """Free the name of a log whose publisher has died before the first event.
+
+        Raises:
+            _Taken: It is another log.
+        """
+        state, last, left = await run.decide(0)
+        while state == 1 and last == BEGIN and left < self._server.lease_for / 4:
+            await asyncio.sleep(left / 1000 + EARLY)  # the publisher's sign is missed
+            state, last, left = await run.decide(0)
+        if state == 1:
+            raise _Taken(_LIVE)
+        which: list[Word] = [run.epoch, run.id, self._server.lease_for, "unused"]
+        if not await self._server.call(run.tag, DELETE, run.head_first, which):
+            raise _Taken(_KEPT)
 
     def _forget_writer(self, writer: Writer) -> None:
         self._writers.pop(writer.run.epoch, None)
@@ -126,10 +180,14 @@ class Streams:
     async def _give_signs(self) -> None:
         while True:
             await asyncio.sleep(self._server.lease / SIGNS)
+            now = self._loop.time()
+            self._lost = {name: lost for name, lost in self._lost.items() if lost[1] > now}
             for tag in [*{writer.run.tag for writer in self._writers.values()}]:
                 self._open_inbox(tag)  # again, if the server was away for too long
             for writer in [*self._writers.values()]:
                 writer.renew()
+            if self._writers and self._server.total is not None:
+                self._server.total.ask()
 
     # the reader's side
 
@@ -235,7 +293,7 @@ class Streams:
 
     async def _head(self, name: Name) -> Run | None:
         keys = self._server.keys(name)
-        page = await self._server.call(keys.tag, READ, [keys.head], ["-", 1, 1])
+        page = await self._server.call(keys.tag, HEAD, [keys.head], [])
         if not page:
             return None
         fields: list[bytes] = page[-1][1]
@@ -290,12 +348,37 @@ class Streams:
         return await self._here(partial(self._delete, name))
 
     async def _delete(self, name: Name) -> bool:
-        run, server = await self._head(name), self._server
+        run = await self._head(name)
         if run is None:
             return False
-        keys = [run.head, run.log, run.own, run.names]
-        await server.call(run.tag, DELETE, keys, [run.epoch, run.id, server.lease_for])
+        await self._server.call(
+            run.tag, DELETE, run.head_first, [run.epoch, run.id, self._server.lease_for, ""]
+        )
         return True  # the answer is of the last attempt; an earlier one may have deleted it
+
+    async def probe(self, seconds: float) -> float:
+        return await self._here(partial(self._probe, seconds))
+
+    async def _probe(self, seconds: float) -> float:
+        server, begin = self._server, self._loop.time()
+        tags = {server.connections.lane_of(tag) for tag in range(TAGS)}  # one, but in a Cluster all
+        calls = [server.call(tag, REPLICATES, [server.inbox(tag) + b":probe"], []) for tag in tags]
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*calls)
+        except TimeoutError:
+            why = server.connections.traffic.why()
+            raise StreamInterrupted(
+                f"the relay's server hasn't written for {seconds:g} seconds{why}"
+            ) from None
+        return self._loop.time() - begin
+
+    def away(self) -> float:
+        return self._server.connections.traffic.away()
+
+    def kept_bytes(self) -> int:
+        total = self._server.total
+        return 0 if total is None else total.bytes
 
     async def close(self) -> None:
         """Stop the publishers of this process, and let go of the server. Streams of others go on, and all are kept."""

@@ -14,6 +14,7 @@ from rxdelta.relay._server._urls import Address, parse_url
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rxdelta.relay._metrics import Tally
     from rxdelta.relay._server._lines import Dialer, Line
     from rxdelta.relay._server._urls import Place
 
@@ -56,19 +57,21 @@ class Topology(Protocol):
         ...
 
 
-def topology(place: Place) -> Topology:
-    """What a URL describes.
+def topology(place: Place, tally: Tally) -> Topology:
+    """What a URL describes. The bytes of its connections are counted.
 
     Raises:
         InvalidValueError: If no client package is installed.
     """
     if place.kind == "cluster":
-        return _Cluster(dialer(place), place.addresses)
+        return _Cluster(dialer(place, tally), place.addresses)
     if place.kind == "sentinel":
-        return _Sentinel(dialer(place), dialer(place, to_sentinels=True), place.addresses, place.master)
+        return _Sentinel(
+            dialer(place, tally), dialer(place, tally, to_sentinels=True), place.addresses, place.master
+        )
     if place.kind == "embedded":
-        return _Embedded(dialer(place), place.url)
-    return _One(dialer(place), place.addresses[0])
+        return _Embedded(dialer(place, tally), place.url)
+    return _One(dialer(place, tally), place.addresses[0])
 
 
 class _One:

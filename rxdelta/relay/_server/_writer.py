@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rxdelta.core import RxDeltaError, StreamInterrupted
+from rxdelta.core import RxDeltaError, StreamInterrupted, quote
+from rxdelta.relay._bounds import bytes_of
+from rxdelta.relay._server._connections import Kind
 from rxdelta.relay._server._entries import FORMAT, written_form
 from rxdelta.relay._server._scripts import APPEND, CHECK
 from rxdelta.relay._store import End
@@ -16,7 +19,7 @@ from rxdelta.runtime import call_on
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rxdelta.core import Event
+    from rxdelta.core import Event, LimitExceededError
     from rxdelta.relay._server._connections import Word
     from rxdelta.relay._server._server import Run, Server
     from rxdelta.relay._store import Publisher
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     _Ending: TypeAlias = tuple[End, int, Callable[[], None]]  # how many of the events belong to it
 
 __all__ = ["Writer"]
+
+_log = logging.getLogger("rxdelta")
 
 _AT_ONCE = 1000
 _MOST_BYTES = 1 << 20
@@ -33,7 +38,9 @@ _REFUSALS = {
     -2: "the publisher gave no sign for its lease, and was taken for dead",
     -3: "the relay's server has lost events of this log that it had acknowledged",
 }
-_NAME_TAKEN = 2
+_NAME_TAKEN, _DEAD = 2, -2
+_SIGN = -1
+"""The number behind which a sign of life writes nothing, whatever the log has meanwhile."""
 _STOPPED = "stopped"
 
 
@@ -62,7 +69,12 @@ class Writer:
         self._writes = False  # a call is under way
         self._sent: tuple[Sequence[Event], _Ending | None] = (), None  # with it
         self._renews = False
+        self._signs = False  # a sign of life of its own is under way
         self._is_over = False
+
+    def take(self, size: int) -> LimitExceededError | None:
+        total = self._server.total
+        return None if total is None else total.take(size)
 
     def append(self, events: Sequence[Event]) -> None:
         with self._lock:
@@ -82,9 +94,19 @@ class Writer:
             call_on(self._loop, self._write)
 
     def renew(self) -> None:
-        """Give a sign of life, and renew what expires."""
-        self._renews = True
-        self._write()
+        """Give a sign of life, and renew what expires.
+
+        What is under way may need longer than a lease, so the sign doesn't wait for it.
+        """
+        if not self._writes:
+            self._renews = True
+            self._write()
+        elif not self._signs and not self._is_over:
+            self._signs = True
+            sign = self._about(_SIGN, 0, b"", b"", 0, renews=True)
+            # A server that is nearly full refuses a sign that comes with an append as it refuses the append.
+            call = self._server.call(self.run.tag, APPEND, self.run.keys, sign, Kind.SIGN)
+            call.add_done_callback(self._signed)
 
     def _write(self) -> None:
         if self._writes or self._is_over:
@@ -102,7 +124,6 @@ class Writer:
         with self._lock:
             events = self._pending[: self._at_once]
             end = self._end if len(self._pending) == len(events) else None
-        run, server = self.run, self._server
         try:
             written, how = self._form(events, end)
             while len(written) > _MOST_BYTES and len(events) > 1:
@@ -122,10 +143,17 @@ class Writer:
         with self._lock:
             del self._pending[: len(events)]
         self._sent = events, end
+        size = 0 if self._server.total is None else sum(map(bytes_of, events))
         renews, self._renews = self._renews, False
+        return self._about(self._number, len(events), written, how, size, renews=renews)
+
+    def _about(
+        self, before: int, count: int, written: bytes, how: bytes, size: int, *, renews: bool
+    ) -> Sequence[Word]:
+        run, server = self.run, self._server
         return (
             FORMAT, run.epoch, server.lease_for, server.live_for, server.inbox(run.tag), run.id,
-            self._number, len(events), written, how, int(renews), server.kept_for,
+            before, count, written, how, int(renews), server.kept_for, size,
         )  # fmt: skip
 
     def _form(self, events: Sequence[Event], end: _Ending | None) -> tuple[bytes, bytes]:
@@ -142,11 +170,7 @@ class Writer:
             self.lose(failed)
             return
         code = call.result()
-        if isinstance(code, int) and code in _REFUSALS:
-            if code == -3:
-                self._give_up(StreamInterrupted(_REFUSALS[code]))
-            else:
-                self.lose(StreamInterrupted(_REFUSALS[code]))
+        if self._is_refused(code):
             return
         events, end = self._sent
         self._number += len(events)
@@ -157,11 +181,35 @@ class Writer:
             self._finish()
             end[2]()
             return
+        self._heed(code)
+        self._write()
+
+    def _signed(self, call: asyncio.Future[int | list[bytes]]) -> None:
+        self._signs = False
+        if call.cancelled() or call.exception() is not None or self._is_over:
+            return  # what is under way will say why
+        code = call.result()
+        if not self._is_refused(code):
+            self._heed(code)
+
+    def _is_refused(self, code: int | list[bytes]) -> bool:
+        if not isinstance(code, int) or code not in _REFUSALS:
+            return False
+        why = StreamInterrupted(_REFUSALS[code])
+        self._server.connections.traffic.tally.fences += code == _DEAD
+        _log.warning("the publisher of the stream %s is stopped: %s", quote(self.run.name.id), why)
+        if code == -3:
+            self._give_up(why)
+        else:
+            self.lose(why)
+        return True
+
+    def _heed(self, code: int | list[bytes]) -> None:
+        """Stop if a sign's answer says so."""
         if isinstance(code, list):
             self.tell(code[0])
         elif code == _NAME_TAKEN:
             self.publisher.tell("deleted")
-        self._write()
 
     def tell(self, reason: bytes | None) -> None:
         """Somebody elsewhere wants the publisher to stop."""

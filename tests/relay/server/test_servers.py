@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
+from reactivex import operators as ops
 from relay.reading import HELLO, Source, read, until
 from relay.schedules import folded
 from support.cutting_proxy import CuttingProxy
@@ -97,17 +98,19 @@ def test_a_dead_publisher_is_dead_also_when_the_servers_clock_goes_back(
     async def main() -> None:
         async with (
             CuttingProxy(server.port) as proxy,
-            Relay.open(f"valkey://127.0.0.1:{proxy.port}", lease=0.4, patience=1.0) as here,
-            Relay.open(server.url, lease=0.4) as there,
+            Relay.open(f"valkey://127.0.0.1:{proxy.port}", lease=0.5, patience=1.0) as here,
+            Relay.open(server.url, lease=0.5) as there,
         ):
-            publishing = asyncio.create_task(read(rx.never().pipe(here.publish("chat"))))
-            while not await there.is_live("chat"):
+            reply = rx.never().pipe(ops.start_with(HELLO[0]))
+            publishing = asyncio.create_task(read(reply.pipe(here.publish("chat"))))
+            while not await there.is_live("chat") or here.metrics.backlog:
                 await asyncio.sleep(0)
             proxy.is_hole = True
             (lease,), (seconds, _) = ask("KEYS", "*}:own:*"), ask("TIME")
             later = 1000 * (int(seconds) + 3600)
             ask("HSET", lease, *(("u", later) if of == "the last sign" else ("u", 1, "s", later)))
-            (dead,) = await read(there.watch("chat"))
+            first, dead = await read(there.watch("chat"))
+            assert first == HELLO[0]
             assert "taken for dead" in str(dead)
             proxy.is_hole = False
             await publishing

@@ -58,7 +58,13 @@ class Mother:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "relay.server.tool_workers"],
+            [
+                sys.executable,
+                "-W",
+                "ignore:with a lease of:RuntimeWarning",
+                "-m",
+                "relay.server.tool_workers",
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

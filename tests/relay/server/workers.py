@@ -10,6 +10,7 @@ import asyncio
 import faulthandler
 import importlib
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -54,6 +55,10 @@ class Job:
         pauses: Seconds, of which one is drawn before each event or each connection.
         restless: How often a reader leaves, for each entry.
         have: Of a reader that goes on for another process: the ids and numbers that this one had.
+        slow: Of a reader: seconds for each entry.
+        herd: Of a publisher: how many kept streams, `kept-0` and so on, it reads at the same time.
+        drains: Of a publisher: seconds for which it drains at SIGTERM.
+        begins_again: Of a publisher: whether it publishes anew until its source is subscribed.
     """
 
     does: str
@@ -66,6 +71,10 @@ class Job:
     pauses: Sequence[float]
     restless: float = 0.0
     have: Sequence[tuple[str, int]] = ()
+    slow: float = 0.0
+    herd: int = 0
+    drains: float = 0.0
+    begins_again: bool = False
 
 
 @attrs.frozen
@@ -113,7 +122,7 @@ class Nursery:
     def __init__(self) -> None:
         paths = os.pathsep.join(filter(None, sys.path))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "relay.server.workers"],
+            [sys.executable, "-W", "ignore:with a lease of:RuntimeWarning", "-m", "relay.server.workers"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -157,6 +166,7 @@ def serve() -> None:
         with suppress(ImportError):
             importlib.import_module(f"{package}.asyncio")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries them
+    logging.getLogger("rxdelta").setLevel(logging.CRITICAL)  # each fault is logged, as it should be
     for line in sys.stdin:
         pid = os.fork()
         if not pid:
@@ -209,19 +219,44 @@ async def _work(job: Job, note: Any) -> None:
 async def _publish(job: Job, relay: Relay, note: Any) -> None:
     chance = Random(job.seed)
 
+    begun = list[bool]()
+
     async def events() -> AsyncIterator[rd.Event]:
         note(0, "begun")
+        begun.append(True)
         for number in range(job.count):
             await asyncio.sleep(chance.choice(job.pauses))
             text = f"{number};"
             yield ev.Custom("number", text) if chance.random() < 0.3 else ev.TextDelta(0, text)
 
-    try:
-        source = rd.from_async_iterable(events).pipe(relay.publish(job.stream))
-        await rd.for_each(source, lambda event: note(0, "written", *numbers_of(event)))
-        note(0, "end", "|")
-    except rd.RxDeltaError as error:
-        note(0, "end", type(error).__name__, str(error))
+    async def drain() -> None:
+        note(0, "drained", *await relay.drain(job.drains))
+
+    async def read_kept(number: int) -> None:
+        try:
+            got = [event async for event in rd.iterate(relay.watch(f"kept-{number}"))]
+            note(0, "kept", len(got))
+        except rd.RxDeltaError as error:
+            note(0, "kept", repr(error))
+
+    draining = list[asyncio.Task[None]]()
+    if job.drains:
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGTERM, lambda: draining.append(asyncio.create_task(drain()))
+        )
+    reading = [asyncio.create_task(read_kept(number)) for number in range(job.herd)]
+    while True:
+        try:
+            source = rd.from_async_iterable(events).pipe(relay.publish(job.stream))
+            await rd.for_each(source, lambda event: note(0, "written", *numbers_of(event)))
+            note(0, "end", "|")
+        except rd.RxDeltaError as error:
+            if job.begins_again and not begun:
+                note(-1, "waits", str(error))
+                continue
+            note(0, "end", type(error).__name__, str(error))
+        break
+    await asyncio.gather(*reading, *draining)
 
 
 async def _read(job: Job, who: int, relay: Relay, note: Any) -> None:
@@ -237,6 +272,8 @@ async def _read(job: Job, who: int, relay: Relay, note: Any) -> None:
                     numbers = numbers_of(entry.event)
                     note(who, "got", entry.id, *numbers)
                     had.append((entry.id, numbers[-1] if numbers else had[-1][1] if had else -1))
+                    if job.slow:
+                        await asyncio.sleep(job.slow)
                     if chance.random() < job.restless:
                         break
                 else:
