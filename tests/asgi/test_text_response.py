@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -280,20 +280,6 @@ def test_before_the_first_piece_it_is_a_status(how: str, caplog: pytest.LogCaptu
     assert [record.name for record in caplog.records if record.levelno >= logging.ERROR] == (
         [] if how == "an interruption" else ["rxdelta.wire"]
     )
-
-
-@pytest.fixture
-def server_log() -> Iterator[list[logging.LogRecord]]:
-    """What uvicorn logs, whatever another server's configuration has made of its logger."""
-    records: list[logging.LogRecord] = []
-    logger, handler = logging.getLogger("uvicorn.error"), logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    logger.addHandler(handler)
-    yield records
-    logger.removeHandler(handler)
-    logger.setLevel(level)
 
 
 @pytest.mark.parametrize("how", ENDINGS)

@@ -106,12 +106,17 @@ class CuttingProxy:
         self._silent |= pairs
         return len(pairs)
 
-    async def _carried(self, direction: str, data: bytes) -> None:
-        """Wait until the line has carried these bytes."""
-        if self.rate is not None:
-            now = asyncio.get_running_loop().time()
-            self._free[direction] = max(self._free[direction], now) + len(data) / self.rate
-            await asyncio.sleep(self._free[direction] - now)
+    async def _pass_on(self, pair: _Pair, direction: str, to: asyncio.StreamWriter, data: bytes) -> None:
+        """Write these bytes as fast as the line carries them; none, if it has gone silent."""
+        for begin in range(0, len(data), _PIECE):
+            piece = data[begin : begin + _PIECE]
+            if self.rate is not None:
+                now = asyncio.get_running_loop().time()
+                self._free[direction] = max(self._free[direction], now) + len(piece) / self.rate
+                await asyncio.sleep(self._free[direction] - now)
+            if not pair.is_silent:
+                to.write(piece)
+                await to.drain()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.is_down:
@@ -141,26 +146,14 @@ class CuttingProxy:
                 if fate == "late" and reader.at_eof():
                     break
                 pair.loses_answer = fate == "cut after"
-                for begin in range(0, len(data), _PIECE):
-                    piece = data[begin : begin + _PIECE]
-                    await self._carried("up", piece)
-                    if pair.is_silent:
-                        continue
-                    pair.far.write(piece)
-                    await pair.far.drain()
+                await self._pass_on(pair, "up", pair.far, data)
         self._end(pair)
 
     async def _answers(self, pair: _Pair, reader: asyncio.StreamReader) -> None:
         with suppress(OSError):
             while (data := await reader.read(1 << 20)) and not pair.loses_answer:
                 await self._flows.wait()
-                for begin in range(0, len(data), _PIECE):
-                    piece = data[begin : begin + _PIECE]
-                    await self._carried("down", piece)
-                    if pair.is_silent:
-                        continue
-                    pair.near.write(piece)
-                    await pair.near.drain()
+                await self._pass_on(pair, "down", pair.near, data)
         self._end(pair)
 
     def _fate(self, data: bytes) -> Fate:

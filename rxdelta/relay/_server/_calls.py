@@ -298,6 +298,7 @@ class Node:
                     await self._moved(self)
             else:
                 self._pauses.reset()
+                self._why = None
                 self._traffic.worked(self.address, begin, wrote=any(call.script.writes for call in flown))
 
     def _piece(self) -> list[Call]:
@@ -354,7 +355,7 @@ class Node:
                 known = self._acknowledged(answer, reached) if call.script.writes else answer
                 self._settle(call, known, loaded, held)
         self._traffic.tally.round_trip(self._loop.time() - begin)
-        if isinstance(self._why, _Refused) and self._why.code in _ELSEWHERE:
+        if held and isinstance(self._why, _Refused) and self._why.code in _ELSEWHERE:
             await line.close()
 
     def _settle(self, call: Call, answer: Any, loaded: Mapping[str, Any], held: set[bytes]) -> None:

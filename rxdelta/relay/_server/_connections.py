@@ -119,8 +119,8 @@ class Connections:
 
         Returns:
             What the script returns. While the store is away or can't work, the call is tried again; after `patience`
-            seconds, in which nothing of what is long has come on either, the future gets a `StreamInterrupted`. It gets that at once for an error of the script. Cancelling
-            it doesn't keep the script from running.
+            seconds, in which nothing of what is long has come on either, the future gets a `StreamInterrupted`. It gets that
+            at once for an error of the script. Cancelling it doesn't keep the script from running.
         """
         answer: asyncio.Future[Any] = self._loop.create_future()
         make = args if callable(args) else lambda: args

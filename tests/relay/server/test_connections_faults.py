@@ -283,10 +283,13 @@ def test_a_server_that_can_t_work_now(
             assert not any(call.done() for call in calls)
             server.command(*end)
             assert await asyncio.gather(*calls) == [b"done"] * 7
+            here = [client["id"] for client in server.clients()]
+            assert [await step(store, number) for number in range(9, 14)] == [b"done"] * 5
+            assert [client["id"] for client in server.clients()] == here  # it keeps the connection that works
             server.command(*begin)
         async with opened(f"{package}://127.0.0.1:{server.port}", patience=0.3) as store:
             with pytest.raises(StreamInterrupted, match=code):
-                await step(store, 9)
+                await step(store, 14)
             server.command(*end)
 
     asyncio.run(main())
