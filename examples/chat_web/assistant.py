@@ -14,6 +14,10 @@ from played import played
 import rxdelta as rd
 from rxdelta.events import Custom, ToolUpdate
 
+IS_LIVE = "ANTHROPIC_API_KEY" in os.environ
+if IS_LIVE:  # at the start, because it takes a second or more, in which nothing else happens
+    from anthropic import AsyncAnthropic
+
 PACE = float(os.environ.get("PACE", "0.03"))  # seconds between two recorded chunks
 FORECASTS = {"Lisbon": (17, "dry"), "Oslo": (-4, "snow, 10 cm")}
 GUIDES = {
@@ -92,9 +96,7 @@ async def ask(conversation: list[rd.Message]) -> AsyncIterator[Any]:
     global open_requests
     open_requests += 1
     try:
-        if "ANTHROPIC_API_KEY" in os.environ:
-            from anthropic import AsyncAnthropic
-
+        if IS_LIVE:
             fields: Any = rd.to_request(conversation, "anthropic-messages", tools=TOOLS)
             model = os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-4-5")
             client = AsyncAnthropic()

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -17,7 +18,9 @@ import rxdelta as rd
 DONE = "done"
 LOST = "interrupted: the server went away"
 
-store = sqlite3.connect(os.environ.get("CHATS", "chats.sqlite"), isolation_level=None)
+PATH = Path(os.environ.get("CHATS", "chats.sqlite")).resolve()
+
+store = sqlite3.connect(PATH, isolation_level=None)
 store.executescript("""
     PRAGMA journal_mode = WAL;  -- with this a killed server loses nothing that it has written,
     PRAGMA synchronous = NORMAL;  -- and needn't wait for the disk at every piece
@@ -136,8 +139,3 @@ def end(coming: Exchange, ended: str) -> None:
         "UPDATE exchanges SET ended = ? WHERE id = ? AND run = ? AND ended IS NULL",
         [ended, coming.id, coming.run],
     )
-
-
-def end_lost() -> None:
-    """When the only worker starts: what hasn't ended was lost with the last one."""
-    store.execute("UPDATE exchanges SET ended = ? WHERE ended IS NULL", [LOST])

@@ -10,9 +10,9 @@ reply goes on and is kept whoever reads it. So a reload, a second tab and a brok
 pages show what was kept and say that the rest is missing. "Book a room in Lisbon" asks the page for its time zone, and the
 person whether to book. Who knows a chat's address may read it: add your own login.
 
-With `--workers 2` (and `pip install 'rxdelta[relay]'`) two processes serve the pages, each page by any of them: the relay is
-a server in the folder `chats.relay` then, which the first worker starts. RELAY=valkey://host names another. When a worker
-is killed, a page that read another's reply there goes on reading it elsewhere; a reply of its own ends where it was.
+With `--workers 2` two processes serve the pages, each page by any of them. They need nothing more, because the relay is a
+file, too: `chats-relay.sqlite`. RELAY=postgresql://host/database or RELAY=valkey://host names another place. When a worker is
+killed, a page that read another's reply there goes on reading it elsewhere; a reply of its own ends where it was.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from rxdelta.relay import Relay
 PAGE = Path(__file__).parent / "page"
 PUBLIC = PAGE / "public"
 LONGEST = 5_000_000  # bytes of a question with its images
-RELAY = os.environ.get("RELAY")  # a server's URL, for several workers; without, this process's memory
+RELAY = os.environ.get("RELAY") or f"sqlite:///{quote(kept.PATH.with_name('chats-relay.sqlite').as_posix())}"
 LEASE = 5.0  # seconds without a sign of life after which a worker is dead
 DRAIN = 1.0  # seconds for which a reply goes on when its worker is stopped; a real site allows minutes
 
@@ -60,8 +60,6 @@ mine: dict[str, asyncio.Task[None]] = {}  # by stream: what waits for the ends o
 @asynccontextmanager
 async def running(app: Starlette) -> AsyncIterator[None]:
     global relay
-    if RELAY is None:
-        kept.end_lost()
     async with Relay.open(RELAY, lease=LEASE, prefix=f"chat-{kept.NAME}") as relay:
         yield
         await relay.drain(DRAIN, "interrupted: the server was stopped")
@@ -212,7 +210,7 @@ async def post_stop(request: Request) -> Response:
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """What a browser sent that is no message; or the relay's server is away."""
+    """What a browser sent that is no message; or the relay's store is away."""
     return PlainTextResponse(str(error), 503 if isinstance(error, rd.StreamInterrupted) else 400)
 
 
@@ -258,8 +256,6 @@ if __name__ == "__main__":
     arguments.add_argument("--port", type=int, default=8000)
     arguments.add_argument("--workers", type=int, default=1, help="processes that serve the pages")
     given = arguments.parse_args()
-    if given.workers > 1:
-        os.environ.setdefault("RELAY", f"valkey+embedded://{quote(str(Path('chats.relay').resolve()))}")
     build()
     print(f"http://127.0.0.1:{given.port}/ and http://127.0.0.1:{given.port}/plain")
     how: Any = {"log_level": "warning", "timeout_graceful_shutdown": 8}

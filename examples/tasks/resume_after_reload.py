@@ -1,7 +1,8 @@
 """A reply that goes on through a reload, for `useChat({ resume: true })`."""
 
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from uuid import uuid4
 
 from fastapi import FastAPI, Request, Response
@@ -11,13 +12,15 @@ from rxdelta.asgi import RelayResponse
 from rxdelta.relay import Relay
 from rxdelta.testing import sample_chunks
 
-streams: dict[str, str] = {}  # of each chat the newest: a column of your table
+DATABASE = "chats.sqlite"  # of the application; the relay has tables of its own in it
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    async with Relay.open() as app.state.relay:
-        yield
+    with closing(sqlite3.connect(DATABASE, isolation_level=None)) as app.state.database:
+        app.state.database.execute("CREATE TABLE IF NOT EXISTS chats (id PRIMARY KEY, stream)")
+        async with Relay.open(f"sqlite:///{DATABASE}") as app.state.relay:
+            yield
 
 
 app = FastAPI(lifespan=lifespan)
@@ -35,14 +38,16 @@ async def chat(request: Request) -> Response:
     messages = rd.from_ai_sdk(body["messages"])
     chunks = rd.from_async_iterable(lambda: ask(messages))
     events = chunks.pipe(rd.decode("anthropic-messages"))
-    stream = streams[body["id"]] = str(uuid4())
+    stream = str(uuid4())
+    app.state.database.execute("REPLACE INTO chats VALUES (?, ?)", [body["id"], stream])
     await app.state.relay.start(stream, events)
     return RelayResponse(app.state.relay, stream, rd.to_ai_sdk())
 
 
 @app.get("/api/chat/{chat_id}/stream")
 async def resume(chat_id: str) -> Response:
-    if chat_id not in streams:
+    newest = "SELECT stream FROM chats WHERE id = ?"
+    found = app.state.database.execute(newest, [chat_id]).fetchone()
+    if found is None:
         return Response(status_code=204)
-    stream = streams[chat_id]
-    return RelayResponse(app.state.relay, stream, rd.to_ai_sdk(), live_only=True)
+    return RelayResponse(app.state.relay, found[0], rd.to_ai_sdk(), live_only=True)

@@ -6,7 +6,7 @@ from rxdelta.testing import sample_chunks
 
 
 async def main() -> None:
-    async with Relay.open() as relay:  # with a URL: on Valkey or Redis, for all workers
+    async with Relay.open() as relay:  # with "sqlite:///relay.db": in a file, for all workers
         chunks = rd.from_async_iterable(lambda: sample_chunks("weather", pause=0.001))
         await relay.start("chat-1", chunks.pipe(rd.decode("auto")))  # goes on without a reader
 

@@ -68,7 +68,7 @@ class RelayResponse(OpenResponse):
     The request's method decides whether there is a body: a HEAD gets the status and the headers.
 
     When the server stops, the response of an `EventSource` ends without a word, because it comes back by itself and goes
-    on. For any other reader it depends on the relay. With a server the stream may go on, so the body is broken off: the
+    on. For any other reader it depends on the relay. With a store the stream may go on, so the body is broken off: the
     reader gets an error of the network, and can ask again at another worker; uvicorn logs that the response wasn't
     completed. In memory the stream ends with the process, so the reader is told that the message was interrupted, as by
     `EventStreamResponse`.
@@ -204,7 +204,7 @@ class RelayResponse(OpenResponse):
         return read, pieces
 
     def _written(self, after: str | None, returns: bool) -> tuple[Callable[..., Observable[Any]], ...]:
-        if returns or self._relay.is_on_a_server:
+        if returns or self._relay.is_shared:
             stop = self._stopped if returns else self._stopped.pipe(ops.do_action(self._cut))
             return to_resumable_sse(self._encode, after, retry=self._retry), ops.take_until(stop)
 

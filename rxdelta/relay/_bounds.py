@@ -8,7 +8,7 @@ from rxdelta.core import PIECE_FIELDS, LimitExceededError, is_list, is_mapping
 
 if TYPE_CHECKING:
     from rxdelta.core import Event
-    from rxdelta.relay._store import Writer
+    from rxdelta.relay._logs import Writer
 
 __all__ = ["LEAST", "Room", "bytes_of", "no_room_for_all"]
 

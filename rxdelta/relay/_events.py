@@ -7,7 +7,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, overload
 
 from rxdelta.core import Event
-from rxdelta.relay._store import End, News
+from rxdelta.relay._logs import End, News
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ class Events:
         return self._end is not None
 
     def add(self, events: Sequence[Event], end: End | None) -> bool:
-        """Add these and the end, if there is one; tell those who wait; return whether it hadn't ended before."""
+        """Add these and the end, if there is one, and tell those who wait. Return whether there was no end before."""
         with self._lock:
             if self._end is not None:
                 return False
@@ -61,12 +61,11 @@ class Events:
     def read(self, after: int, take: Callable[[News], None]) -> None:
         """See `Log.read`."""
         with self._lock:
-            there = self._end is not None or len(self._events) > after
-            news = self._behind(after) if there else None
-            if news is None:
+            if self._end is None and len(self._events) <= after:
                 self._waiting[take] = None
-        if news is not None:
-            take(news)
+                return
+            news = self._behind(after)
+        take(news)
 
     def forget(self, take: Callable[[News], None]) -> None:
         """See `Log.forget`."""

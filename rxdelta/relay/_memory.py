@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reactivex import abc
 
     from rxdelta.core import Event, LimitExceededError
-    from rxdelta.relay._store import End, Name, News, Publisher, Seeker
+    from rxdelta.relay._logs import End, Name, Publisher, Seeker
 
 __all__ = ["Memory"]
 
@@ -53,28 +53,27 @@ class Memory:
         self._bytes = 0  # of all logs
 
     def claim(self, name: Name, publisher: Publisher) -> None:
-        log = _Log(publisher, partial(self._ended, name), self.take)
+        log = _Log(self, name, publisher)
+        seekers: tuple[Seeker, ...] = ()
         with self._lock:
-            why = self._refusal(name)
-            full = why is None and self._bytes + LEAST > self._most
-            if why is None and not full:
+            why, is_full = self._refusal(name), self._bytes + LEAST > self._most
+            if why is None and not is_full:
                 self._logs[name] = log
-            seekers = () if why or full else tuple(self._seekers.pop(name, ()))
-        if full:
-            publisher.failed(no_room_for_all(int(self._most)))
-            return
+                seekers = tuple(self._seekers.pop(name, ()))
         if why is not None:
             publisher.refused(why, taken=why != _CLOSED)
-            return
-        for seeker in seekers:
-            seeker.found(log, log.news())
-        publisher.claimed(log)
+        elif is_full:
+            publisher.failed(no_room_for_all(int(self._most)))
+        else:
+            for seeker in seekers:
+                seeker.found(log, log.news())
+            publisher.claimed(log)
 
     def _refusal(self, name: Name) -> str | None:
         if self._closed:
             return _CLOSED
         log = self._logs.get(name)
-        return None if log is None else _LIVE if log.is_live() else _KEPT
+        return None if log is None else _KEPT if log.has_ended else _LIVE
 
     def find(self, name: Name, seeker: Seeker) -> abc.DisposableBase:
         with self._lock:
@@ -96,20 +95,20 @@ class Memory:
             if not seekers:
                 self._seekers.pop(name, None)
 
-    def _ended(self, name: Name, log: _Log) -> None:
-        """Forget the log when its time is over."""
+    def forget_later(self, log: _Log) -> None:
+        """Forget a log that has ended when its time is over."""
 
         def start() -> None:
             with self._lock:
-                if self._logs.get(name) is log:
-                    log.expiry = self._loop.call_later(self._keep, self._forget, name, log)
+                if self._logs.get(log.name) is log:
+                    log.expiry = self._loop.call_later(self._keep, self._forget, log)
 
         call_on(self._loop, start)
 
-    def _forget(self, name: Name, log: _Log) -> None:
+    def _forget(self, log: _Log) -> None:
         with self._lock:
-            if self._logs.get(name) is log:
-                del self._logs[name]
+            if self._logs.get(log.name) is log:
+                del self._logs[log.name]
                 self._bytes -= log.bytes
         if log.expiry is not None:
             call_on(self._loop, log.expiry.cancel)
@@ -138,7 +137,7 @@ class Memory:
 
     async def is_live(self, name: Name) -> bool:
         log = self._log(name)
-        return log is not None and log.is_live()
+        return log is not None and not log.has_ended
 
     async def names(self, tenant: str) -> list[str]:
         with self._lock:
@@ -150,7 +149,7 @@ class Memory:
         log = self._log(name)
         if log is None:
             return False
-        self._forget(name, log)
+        self._forget(log)
         return True
 
     async def probe(self, seconds: float) -> float:  # noqa: ARG002
@@ -164,62 +163,50 @@ class Memory:
     async def close(self) -> None:
         with self._lock:
             self._closed = True
-            logs, seekers = dict(self._logs), [*self._seekers.values()]
+            logs = [*self._logs.values()]
+            seekers = [seeker for seekers in self._seekers.values() for seeker in seekers]
             self._seekers.clear()
-        for name, log in logs.items():
+        for log in logs:
             log.tell(_CLOSED)
-            self._forget(name, log)
-        for each in seekers:
-            for seeker in each:
-                seeker.failed(StreamInterrupted(_CLOSED))
+            self._forget(log)
+        for seeker in seekers:
+            seeker.failed(StreamInterrupted(_CLOSED))
 
 
-class _Log:
-    """One log: for its publisher, and for its readers."""
+class _Log(Events):
+    """One log: for its publisher, and for its readers.
 
-    def __init__(
-        self,
-        publisher: Publisher,
-        ended: Callable[[_Log], None],
-        take: Callable[[_Log, int], LimitExceededError | None],
-    ) -> None:
+    Attributes:
+        bytes: What its publisher has taken of the memory's bytes.
+        expiry: The timer that forgets it.
+    """
+
+    def __init__(self, memory: Memory, name: Name, publisher: Publisher) -> None:
+        super().__init__()
+        self.name = name
         self.epoch = token_hex(8)
+        self.bytes = 0
         self.expiry: asyncio.TimerHandle | None = None
+        self._memory = memory
         self._publisher: Publisher | None = publisher
-        self._ended = ended
-        self._take = take
-        self.bytes = 0  # that its publisher has taken
-        self._events = Events()
-
-    def is_live(self) -> bool:
-        return not self._events.has_ended
 
     def tell(self, reason: str | None) -> bool:
         publisher = self._publisher
         return publisher is not None and publisher.tell(reason)
 
     def take(self, size: int) -> LimitExceededError | None:
-        return self._take(self, size)
+        return self._memory.take(self, size)
 
     def append(self, events: Sequence[Event]) -> None:
         publisher = self._publisher
-        if publisher is not None and self._events.add(events, None):
+        if publisher is not None and self.add(events, None):
             publisher.written(events)
 
     def end(self, events: Sequence[Event], end: End, then: Callable[[], None]) -> None:
-        self._events.add(events, end)
+        self.add(events, end)
         self._publisher = None  # a log that is kept must not keep its source
-        self._ended(self)
+        self._memory.forget_later(self)
         then()
-
-    def news(self) -> News:
-        return self._events.news()
-
-    def read(self, after: int, take: Callable[[News], None]) -> None:
-        self._events.read(after, take)
-
-    def forget(self, take: Callable[[News], None]) -> None:
-        self._events.forget(take)
 
     def leave(self) -> None:
         pass

@@ -34,20 +34,20 @@ class RelayMetrics:
         publishing: Now: the streams that are published here.
         readers: Now: the subscriptions of `watch` and `entries`.
         backlog: Now: the events that their sources have emitted, and that aren't in the log yet.
-        kept_bytes: Now: the bytes of all streams as `max_total_bytes` counts them, as far as they are known here; 0 on a
-            server without that bound.
+        kept_bytes: Now: the bytes of all streams as `max_total_bytes` counts them, as far as they are known here; 0 in a
+            store without that bound.
         events_published: Events that were accepted for the log.
         bytes_published: Their bytes, as `max_bytes` counts them.
         events_read: Events that readers got. What was joined for a reader is one.
-        bytes_sent: Bytes that went to the server.
-        bytes_received: Bytes that came from the server.
-        round_trips: Round trips to the server, without the blocking reads.
+        bytes_sent: Bytes that went to the store, where it counts them, as Valkey's does.
+        bytes_received: Bytes that came from the store, where it counts them.
+        round_trips: Round trips to Valkey or Redis, without the blocking reads. For other stores, calls.
         round_trip_seconds: What these took in all.
         round_trip_p50: The median of the last thousand round trips, in seconds; 0 without any.
         round_trip_p99: What 99 of a hundred of them didn't exceed.
-        outages: How often a server couldn't be reached or couldn't work.
-        reconnects: How often such a server came back.
-        away: Now: the seconds for which a server hasn't been usable; 0 if all are.
+        outages: How often a store couldn't be reached or couldn't work.
+        reconnects: How often it came back.
+        away: Now: the seconds for which it hasn't been usable; 0 if it is.
         fences: Publishers of this process that were stopped, because others had taken them for dead.
         deaths: Publishers that this process found dead, so that it wrote the end of their streams.
     """
@@ -77,7 +77,7 @@ class RelayHealth:
     """The answer to `Relay.health`.
 
     Attributes:
-        ready: Whether this relay takes new streams, and its server writes them.
+        ready: Whether this relay takes new streams, and its store writes them.
         why: Why it doesn't.
         latency: Seconds that a write and its answer took; `None` without an answer, and 0 in memory.
         draining: Whether the relay is being drained, or was.
@@ -189,17 +189,17 @@ _NOW: Mapping[str, tuple[str, str]] = {
     "readers": ("{reader}", "The subscriptions of watch and entries."),
     "backlog": ("{event}", "The events that aren't in the log yet."),
     "kept_bytes": ("By", "The bytes of all streams, as far as they are known here."),
-    "away": ("s", "The seconds for which a server hasn't been usable."),
+    "away": ("s", "The seconds for which the store hasn't been usable."),
 }
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _COUNTS: Mapping[str, tuple[str, str]] = {
     "events_published": ("{event}", "Events that were accepted for the log."),
     "bytes_published": ("By", "The bytes of these events."),
     "events_read": ("{event}", "Events that readers got."),
-    "bytes_sent": ("By", "Bytes that went to the server."),
-    "bytes_received": ("By", "Bytes that came from the server."),
-    "outages": ("{outage}", "How often a server couldn't be used."),
-    "reconnects": ("{reconnect}", "How often such a server came back."),
+    "bytes_sent": ("By", "Bytes that went to the store."),
+    "bytes_received": ("By", "Bytes that came from the store."),
+    "outages": ("{outage}", "How often the store couldn't be used."),
+    "reconnects": ("{reconnect}", "How often it came back."),
     "fences": ("{stream}", "Publishers of this process that others had taken for dead."),
     "deaths": ("{stream}", "Publishers that this process found dead."),
 }
@@ -226,7 +226,7 @@ def report_otel(
         meter.create_observable_gauge(f"rxdelta.relay.{name}", [observing(name)], unit, what)
     for name, (unit, what) in _COUNTS.items():
         meter.create_observable_counter(f"rxdelta.relay.{name}", [observing(name)], unit, what)
-    what = "What a round trip to the server took."
+    what = "What a round trip to the store took."
     took = meter.create_histogram(
         "rxdelta.relay.round_trip", "s", what, explicit_bucket_boundaries_advisory=_BUCKETS
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rxdelta.core import Event
     from rxdelta.relay._bounds import Room
-    from rxdelta.relay._store import Name, Store
+    from rxdelta.relay._logs import Logs, Name
     from rxdelta.runtime import Sink
 
 __all__ = ["Publications"]
@@ -44,7 +44,7 @@ class Publications:
         drains: Whether none begins any more.
     """
 
-    def __init__(self, store: Store, room: Callable[[], Room], patience: float, window: float | None) -> None:
+    def __init__(self, store: Logs, room: Callable[[], Room], patience: float, window: float | None) -> None:
         self._store = store
         self._room = room
         self._window = window

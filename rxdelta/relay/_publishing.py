@@ -14,18 +14,19 @@ from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
 from rxdelta.relay._bounds import bytes_of
 from rxdelta.relay._failures import for_readers
 from rxdelta.relay._journal import EventsToCome
-from rxdelta.relay._store import End
+from rxdelta.relay._logs import End
+from rxdelta.relay._turns import TakesTurns
 from rxdelta.relay._window import Window
 from rxdelta.runtime import logged, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from reactivex import Observable, abc
+    from reactivex import Observable
 
     from rxdelta.core import LimitExceededError, RxDeltaError
     from rxdelta.relay._bounds import Room
-    from rxdelta.relay._store import Name, Store, Writer
+    from rxdelta.relay._logs import Logs, Name, Writer
     from rxdelta.runtime import Sink
 
 __all__ = ["Publication"]
@@ -33,7 +34,7 @@ __all__ = ["Publication"]
 _LEFT = "publisher left"
 
 
-class Publication:
+class Publication(TakesTurns[Event]):
     """One subscription's state. Notifications of the source are turns; a stop may come on any thread.
 
     The source, a stop, or the subscriber that leaves: the first of them ends the log. What the source emits after that is
@@ -62,9 +63,9 @@ class Publication:
         over: Callable[[Publication], None],
         window: float | None,
     ) -> None:
+        super().__init__(sink, shares=False)
         self.name = name
         self.was_refused = False
-        self._sink = sink
         self._source = source
         self.room = room
         self._began = began
@@ -78,9 +79,7 @@ class Publication:
         self._early: Callable[[Writer], None] | None = None  # an end before the claim was answered
         self._asking: int | None = None  # the thread that is in a call of the store
         self._answers_at_once = False
-        self._time: abc.SchedulerBase | None = None  # of a store that answers later
-        self._answers: deque[Callable[[], object]] = deque()
-        self._asleep = deque([True])  # empty while a turn is due: to take the item is atomic
+        self._answers: deque[Callable[[], object]] = deque()  # for the next turn
         self._journal: EventsToCome | None = None  # of a store that answers later
         self._written = 0  # events that the log has
         self._fresh: list[Event] = []  # written in the call that appends
@@ -90,14 +89,11 @@ class Publication:
         """How many events of the source aren't in the log yet."""
         return self.room.events - self._written
 
-    def begin(self, store: Store) -> None:
+    def begin(self, store: Logs) -> None:
         self._sink.own(Disposable(self.leave))
         self._asking = get_ident()
         store.claim(self.name, self)
         self._asking = None
-        if not self._answers_at_once:
-            self._time = self._sink.clock()
-            self._wake()
 
     def _answer(self, step: Callable[[], object]) -> None:
         """Take the store's answer, now or on the subscriber's clock."""
@@ -108,19 +104,9 @@ class Publication:
             self._answers.append(step)
             self._wake()
 
-    def _wake(self) -> None:
-        if self._time is None or not self._answers:
-            return  # `begin` looks again
-        try:
-            self._asleep.pop()
-        except IndexError:
-            return
-        self._time.schedule_relative(0, self._wake_up)
-
-    def _wake_up(self, *_: object) -> None:
-        self._asleep.append(True)
+    def _turn(self) -> None:
         while self._answers:
-            self._sink.run(self._answers.popleft())
+            self._answers.popleft()()
 
     def refused(self, why: str, *, taken: bool) -> None:
         self._is_over = self.was_refused = True
@@ -149,10 +135,10 @@ class Publication:
             return  # stopped meanwhile: nothing is paid
         source = self._source
         if self._seconds is not None:
-            timer = self._sink.timer(self._time or self._sink.clock())
+            timer = self._sink.timer(self._time)
             self._window = Window(partial(timer.start, self._seconds, self._write))
             self._due = self._window.take
-        if self._time is not None:
+        if not self._answers_at_once:
             self._journal = EventsToCome(self.name.id, self._time)
             source = logged(source, self._journal)
         self._sink.subscribe(source, self)
@@ -182,9 +168,8 @@ class Publication:
                 self._asking = get_ident()
                 self._writer.append(events)
                 self._asking = None
-        if self._fresh:
             fresh, self._fresh = self._fresh, []
-            self._emit(fresh)
+        self._emit(fresh)
         if error is not None:
             self.on_error(error)
 
@@ -215,50 +200,49 @@ class Publication:
                 self._sink.effect(step.take, True)
 
     def on_error(self, error: Exception) -> None:
-        self._end((), End(for_readers(error)), partial(self._sink.on_error, error))
+        self._end(error=error)
 
     def on_completed(self) -> None:
-        self._end((), End(), self._sink.on_completed)
+        self._end()
 
     def tell(self, reason: str | None) -> bool:
-        last = MessageInterrupted(reason)
-
-        def emit() -> None:
-            self._sink.on_next(last)
-            self._sink.on_completed()
-
-        return self._end((last,), End(), emit)
+        return self._end(MessageInterrupted(reason))
 
     def leave(self) -> None:
-        self._end((MessageInterrupted(_LEFT),), End(), lambda: None)
+        self._end(MessageInterrupted(_LEFT))
 
-    def _end(self, last: Sequence[Event], end: End, then: Callable[[], object]) -> bool:
+    def _end(self, *last: Event, error: Exception | None = None) -> bool:
+        """End the log, unless it has an end; return whether it had none."""
+        with self._lock:
+            first, self._is_over = not self._is_over, True
+            writer = self._writer
+            if first and writer is None:
+                self._early = partial(self._write_end, last, error)
+        if first and writer is not None:
+            self._write_end(last, error, writer)
+        return first
+
+    def _write_end(self, last: Sequence[Event], error: Exception | None, writer: Writer) -> None:
         def ended() -> None:
             self._over(self)
-            if self._time is None:
+            if self._answers_at_once:
                 self._sink.run(finish)
             else:
                 self._answer(finish)
 
         def finish() -> None:
-            self._emit(held)
-            then()
+            self._emit(last)
+            if error is None:
+                self._sink.on_completed()
+            else:
+                self._sink.on_error(error)
 
-        held: Sequence[Event] = ()
-        with self._lock:
-            first, self._is_over = not self._is_over, True
-            writer = self._writer
-            if first and writer is None:
-                self._early = lambda writer: writer.end(last, end, ended)
-            if first and writer is not None and self._window is not None:
-                held, error = self._fitting(self._window.empty(), writer)
-                if error is not None:
-                    last, end, then = (), End(for_readers(error)), partial(self._sink.on_error, error)
-        if first and writer is not None:
-            failed = self._close_source()
-            writer.end((*held, *last), end, ended)
-            self._report(failed)
-        return first
+        if self._window is not None:
+            held, full = self._fitting(self._window.empty(), writer)
+            last, error = (held, full) if full is not None else ((*held, *last), error)
+        failed = self._close_source()
+        writer.end(last, End(None if error is None else for_readers(error)), ended)
+        self._report(failed)
 
     def _close_source(self) -> Exception | None:
         """Dispose the source, and return the error of one that can't be closed. The log ends all the same."""

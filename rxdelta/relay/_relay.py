@@ -28,8 +28,10 @@ from rxdelta.relay._bounds import Room
 from rxdelta.relay._ids import Entry, check_entry_id, check_stream_id, entry_id
 from rxdelta.relay._memory import Memory
 from rxdelta.relay._metrics import RelayHealth, RelayMetrics, Reports, Tally, report_otel
+from rxdelta.relay._places import store_at
 from rxdelta.relay._publications import Publications
 from rxdelta.relay._scope import NOT_GIVEN, UNSCOPED
+from rxdelta.relay._store import Store, Terms
 from rxdelta.relay._watching import Reader
 from rxdelta.relay._workers import warn_of_workers
 from rxdelta.runtime import call_on, create, needed_loop, running_loop
@@ -42,8 +44,8 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from rxdelta.core import Limits, Seconds
+    from rxdelta.relay._logs import Logs
     from rxdelta.relay._scope import Allow
-    from rxdelta.relay._store import Store
 
 __all__ = ["Relay"]
 
@@ -83,7 +85,7 @@ class Relay:
 
     def __init__(
         self,
-        store: Store,
+        store: Logs,
         lease: float,
         max_events: int,
         patience: float = inf,
@@ -101,7 +103,7 @@ class Relay:
 
     @staticmethod
     def open(
-        url: str | None = None,
+        store: str | Store | None = None,
         *,
         lease: Seconds = 10.0,
         keep: Seconds = 3600.0,
@@ -120,44 +122,47 @@ class Relay:
         Without a URL its streams are in this process's memory, and nowhere else. Where several worker processes show,
         this warns (`RuntimeWarning`): they don't share their memory.
 
-        With a URL its streams are on a Valkey or Redis server, for all processes that open the same one.
+        With a store, or the URL of one, its streams are there, for all processes that open the same one: in an SQLite
+        database, in PostgreSQL, or on Valkey or Redis. `docs/reference/relay-stores.md` says which to choose.
 
-        Seconds are positive; they and `replicas` are at most 1e9, which a server can count.
+        Seconds are positive; they and `replicas` are at most 1e9, which every store can count.
 
         Leaving the block stops the live streams that this relay publishes, for their readers with a
         `MessageInterrupted`. It waits until the runs that `start` has begun on this loop have closed their sources, for
-        five seconds at most. Memory keeps nothing then; a server keeps what it has.
+        five seconds at most. Memory keeps nothing then; a store keeps what it has.
 
         Args:
-            url: `valkey://` or `redis://` and where the server is; `docs/reference/relay-server.md` has all forms.
+            store: `sqlite:////absolute/path.db`, `postgresql://…`, or `valkey://…` (`redis://…`), of which
+                `docs/reference/relay-server.md` has all forms. Or a `Store`, such as `PostgresStore(pool)`, `ValkeyStore(client)`,
+                or one of your own: the relay opens and closes it.
             lease: Seconds after which a publisher that gave no sign is dead, and that a reader waits for a stream that
-                nobody has published; at least 0.5. With a URL and less than 3 this warns (`RuntimeWarning`).
+                nobody has published; at least 0.5. With a store and less than 3 this warns (`RuntimeWarning`).
             keep: Seconds that a stream can still be watched after its end.
             max_events: The most events of one stream. With one more the stream ends with a `LimitExceededError`, and
                 the source is closed.
-            max_bytes: The same for the bytes of one stream, counted alike in memory and on a server: its texts and data in
+            max_bytes: The same for the bytes of one stream, counted alike in memory and in all stores: its texts and data in
                 UTF-8, and 64 for each event. `None` for no bound. The default is that of `Limits` for one block.
-            max_total_bytes: The same for all streams together, live and kept; on a server for those of all relays with one
+            max_total_bytes: The same for all streams together, live and kept; in a store for those of all relays with one
                 prefix that were opened with a bound, which should be the same. A relay knows at once what it writes itself,
                 and what others do after a fifth of a lease. While there is no room no stream begins: its source isn't
                 subscribed, `start` raises a `LimitExceededError`, and the id stays free. A stream's bytes are free again
-                when its time is over, or it is deleted (on a server a lease later).
+                when its time is over, or it is deleted (in a store a lease later).
             window: Seconds for which deltas wait for their neighbours, such as 0.05: what one entry, one wake-up and one
                 turn of each reader then cost is for several. Neighbouring deltas of a block that come within it are
                 written and emitted as one, as by `compact_deltas`, the first at once; all other events wait for nothing
                 and come behind what is held, as the end does, also that of a `cancel`. `None` joins none.
-            patience: Seconds that a server may be away. Publishers hold their events so long, and readers wait.
-            replicas: How many replicas must have an event before it counts as written.
-            prefix: What the names of all keys on the server begin with: 1 to 64 of `a-z A-Z 0-9 . _ : -`. Applications
-                with different prefixes share nothing.
+            patience: Seconds that a store may be away. Publishers hold their events so long, and readers wait.
+            replicas: How many replicas of Valkey or Redis must have an event before it counts as written.
+            prefix: What the names of all keys or tables begin with, in PostgreSQL the schema: 1 to 64 of
+                `a-z A-Z 0-9 . _ : -` (to 63 in PostgreSQL). Applications with different prefixes share nothing.
             encrypt, decrypt: From bytes to bytes, such as `Fernet(key).encrypt` and `.decrypt`: events, ends and reasons
-                of a cancel are on the server only as `encrypt` made them. Both or neither. They are called on this
+                of a cancel are in the store only as `encrypt` made them. Both or neither. They are called on this
                 loop's thread, so they should be quick. Memory doesn't use them.
 
         Raises:
             InvalidValueError: At once, for an argument that isn't as described. On entering, without a running asyncio
                 loop.
-            StreamInterrupted: On entering, if the server can't be reached.
+            StreamInterrupted: On entering, if the store can't be reached.
         """
         lease, keep, patience = (
             check_seconds(name, given)
@@ -188,28 +193,21 @@ class Relay:
             Relay,
             lease=lease,
             max_events=max_events,
-            patience=patience if url else inf,
+            patience=inf if store is None else patience,
             window=window,
             max_bytes=max_bytes,
         )
-        if url is None:
-            return _opened(None, partial(_memory, keep, max_total_bytes), make)
-        if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidValueError.of([("url", url, "must be a string, or None for this process's memory")])
-        how: Any = {
-            "lease": lease,
-            "keep": keep,
-            "patience": patience,
-            "replicas": replicas,
-            "max_total_bytes": max_total_bytes,
-            "prefix": prefix,
-        }
-        try:
-            from rxdelta.relay._server import open_streams, parse_url
-        except ImportError as error:
-            needs = "a relay with a URL needs packages that aren't here: pip install 'rxdelta[relay]'"
-            raise InvalidValueError(needs, field="url") from error
-        parse_url(url)  # raises
+        if store is None:
+            return _opened(partial(_memory, keep, max_total_bytes), make, warns=True)
+        if isinstance(store, str):
+            place = store_at(store, prefix=prefix, replicas=replicas)
+        elif not isinstance(store, Store):  # pyright: ignore[reportUnnecessaryIsInstance]
+            wanted = "must be a URL, a Store, or None for this process's memory; a client of yours is for ValkeyStore"
+            raise InvalidValueError.of([("store", store, wanted)])
+        elif (prefix, replicas) != ("rxdelta", 0):
+            raise InvalidValueError("give a prefix or replicas to the store itself", field="prefix")
+        else:
+            place = store
         if lease < _SHORT_LEASE:
             warnings.warn(
                 f"with a lease of {lease:g} seconds, a line that goes silent unnoticed can cost a living publisher its "
@@ -217,7 +215,8 @@ class Relay:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        return _opened(url, partial(open_streams, url, **how, **keys), make)
+        terms = partial(Terms, lease, keep, patience, max_total_bytes is not None)
+        return _opened(partial(_shared, place, terms, max_total_bytes, **keys), make)
 
     @overload
     def scope(self, tenant: str, *, allow: Allow | None = None) -> Relay: ...
@@ -274,8 +273,8 @@ class Relay:
         return scoped
 
     @property
-    def is_on_a_server(self) -> bool:
-        """Whether the streams are on a server, for all its processes; else they end with this one."""
+    def is_shared(self) -> bool:
+        """Whether the streams are in a store, for all processes that open it; else they are in this process's memory alone."""
         return not isinstance(self._store, Memory)
 
     def publish(self, stream_id: str) -> Callable[[Observable[Event]], Observable[Event]]:
@@ -288,7 +287,7 @@ class Relay:
         `MessageInterrupted("publisher left")`. So a reply that is to go on without its reader is for `start`.
 
         Readers never make the publisher wait. Put it behind `run_tools` and `retry_stream`, so that the log has what
-        they emit. On a server, `run_tools` calls a tool when the log has the call's `executing`.
+        they emit. In a store, `run_tools` calls a tool when the log has the call's `executing`.
 
         Completes with the source; or, after a `MessageInterrupted`, when the stream is stopped by `cancel`, by `delete`,
         or because the relay is closed. The source is then disposed at once.
@@ -302,7 +301,7 @@ class Relay:
         Errors: The source's own, unchanged; readers get it as `watch` says. `InvalidValueError` if the id is taken or
         the relay is closed, and for a value that is no event. `LimitExceededError` for too many events or bytes, and if there is no room
         for a new stream.
-        `StreamInterrupted` if the server is away for `patience`, has lost the log, or has taken the publisher for dead, and
+        `StreamInterrupted` if the store is away for `patience`, has lost the log, or has taken the publisher for dead, and
         if the relay is draining.
         """
         check_stream_id(stream_id)
@@ -335,7 +334,7 @@ class Relay:
 
         Raises:
             InvalidValueError: For a wrong argument, without a running asyncio loop, or if the relay is closed.
-            StreamInterrupted: The server is away for `patience`, or the relay is draining.
+            StreamInterrupted: The store is away for `patience`, or the relay is draining.
             LimitExceededError: There is no room, see `max_total_bytes` of `Relay.open`.
         """
         check_stream_id(stream_id)
@@ -383,7 +382,7 @@ class Relay:
         Errors: The source's own, without what caused it, if it is an error of rxdelta; a `StreamInterrupted` for any
         other, whose text readers must not see. In both `.snapshot` is the reply in the whole log. `EmptyStreamError` if
         nobody has published the stream, or its publisher has died before the first event. `InvalidValueError` if `after` isn't an id of this stream. `StreamInterrupted`,
-        too, if the publisher has died, and `StreamUnreadableError` if the server can't tell more of a stream that may be
+        too, if the publisher has died, and `StreamUnreadableError` if the store can't tell more of a stream that may be
         live, or the relay is closed.
         """
         return self._read("watch", stream_id, after, None, lambda _, __, event: event)
@@ -438,7 +437,7 @@ class Relay:
         Raises:
             AccessDeniedError: A scope doesn't allow it.
             InvalidValueError: For a wrong argument.
-            StreamInterrupted: The server is away, or the relay is closed. `is_live`, `streams` and `delete` raise it, too.
+            StreamInterrupted: The store is away, or the relay is closed. `is_live`, `streams` and `delete` raise it, too.
         """
         check_stream_id(stream_id)
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -521,16 +520,16 @@ class Relay:
         return await self._publications.drain(seconds, reason)
 
     async def health(self, timeout: Seconds = 1.0) -> RelayHealth:
-        """Ask whether this relay takes new streams, and whether its server writes them: for a readiness probe.
+        """Ask whether this relay takes new streams, and whether its store writes them: for a readiness probe.
 
-        On a server a small value is written and removed again, with the replicas that `replicas` asks for; in a Cluster on each
+        In a store a small value is written and removed again, on Valkey and Redis with the replicas that `replicas` asks for; in a Cluster on each
         node. In memory nothing is asked.
 
         Args:
             timeout: Seconds for the answer.
 
         Returns:
-            The answer, also if the server is away, the relay is draining, or was closed.
+            The answer, also if the store is away, the relay is draining, or was closed.
 
         Raises:
             InvalidValueError: `timeout` is no positive number.
@@ -642,19 +641,27 @@ async def _run(
         began.cancel()  # nothing, unless the run was cancelled before it began
 
 
-async def _memory(keep: float, max_total_bytes: int | None, *, tally: Tally) -> Store:  # noqa: ARG001
+async def _memory(keep: float, max_total_bytes: int | None, *, tally: Tally) -> Logs:  # noqa: ARG001
     return Memory(keep, asyncio.get_running_loop(), max_total_bytes)
+
+
+async def _shared(
+    store: Store, terms: Callable[..., Terms], max_total_bytes: int | None, *, tally: Tally, **keys: Any
+) -> Logs:
+    from rxdelta.relay._shared import open_streams
+
+    return await open_streams(store, terms(tally=tally), max_total_bytes=max_total_bytes, **keys)
 
 
 @asynccontextmanager
 async def _opened(
-    url: str | None, store: Callable[..., Awaitable[Store]], make: Callable[..., Relay]
+    logs: Callable[..., Awaitable[Logs]], make: Callable[..., Relay], *, warns: bool = False
 ) -> AsyncGenerator[Relay]:
-    if url is None:
+    if warns:
         warn_of_workers()
     needed_loop("Relay.open", "enter it in a coroutine that asyncio.run() runs")
     tally = Tally()
-    relay = make(await store(tally=tally), tally=tally)
+    relay = make(await logs(tally=tally), tally=tally)
     try:
         yield relay
     finally:

@@ -13,7 +13,7 @@ from reactivex.disposable import Disposable
 
 from rxdelta.core import AccessDeniedError, InvalidValueError, quote
 from rxdelta.relay._ids import check_tenant
-from rxdelta.relay._store import Name
+from rxdelta.relay._logs import Name
 from rxdelta.runtime import call_on, is_interrupt, other_library, running_loop
 
 if TYPE_CHECKING:

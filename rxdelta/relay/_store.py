@@ -1,193 +1,264 @@
-"""What the relay asks of the place that keeps its logs.
+"""What a relay asks of the place where several processes keep its logs.
 
-A log has one publisher, any number of readers, and one end. Its entries are events, numbered from 1 without gaps.
-
-The relay has the law: who is refused, what an end is, what readers get in which form, ids, waiting. A store keeps logs
-and passes news on. It may answer during a call or later, on any thread, so it answers by calls of its own. It makes them
-without holding a lock. A store that can't be reached for too long answers with an error.
+The relay has the law: what an event is, who is dead, how long one waits, what readers get. A store keeps records, one log
+a publication, and says when there is news. So it never looks into a record, and decides nothing but what each method says.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from secrets import token_hex
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import attrs
+
+from rxdelta.relay._metrics import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from reactivex import abc
+__all__ = ["Answer", "LogKey", "Page", "Record", "Store", "Terms", "Topic"]
 
-    from rxdelta.core import Event, LimitExceededError, RxDeltaError
+_PROBE = "\x7f"
+"""A name that no user's stream has, because it isn't printable."""
 
-__all__ = ["End", "Log", "Name", "News", "Publisher", "Seeker", "Store", "Writer"]
 
-
-class Name(NamedTuple):
-    """The name of a log: two tenants' streams with one id are two.
+class LogKey(NamedTuple):
+    """Which log: one publication of a stream.
 
     Attributes:
-        tenant: Empty for an application without tenants.
-        id: The stream's id.
+        tenant: Empty for an application without tenants. Else 1 to 256 printable characters.
+        id: The stream's id: 1 to 256 printable characters. Two tenants' streams with one id are two.
+        epoch: 16 hexadecimal digits that no other log has.
     """
 
     tenant: str
     id: str
+    epoch: str
 
 
 @attrs.frozen
-class End:
-    """How a log ended: completed, or with an error as its readers may see it.
+class Record:
+    """What is written at once: some events, or the log's end, or both. A store keeps all fields as they are.
 
     Attributes:
-        error: The error.
-        is_cut: It is no end of the log: the store can't tell more of it.
+        number: The number of its last event: that of the record before it, and `count`. A record that has only an end has
+            the next number.
+        count: How many events it has.
+        events: The events, as bytes; empty without any.
+        end: How the log ended, as bytes, if this is its last record. Never empty.
+        dead: 0, but for the end that `bury` writes.
+        size: What the record counts of `max_total_bytes`, which is for `total` alone: `read` may leave it out.
     """
 
-    error: RxDeltaError | None = None
-    is_cut: bool = False
+    number: int
+    count: int
+    events: bytes = b""
+    end: bytes | None = None
+    dead: int = 0
+    size: int = 0
 
 
 @attrs.frozen
-class News:
+class Page:
     """What a log has behind a number.
 
     Attributes:
-        events: All events behind it. They may be read later, and more than once.
-        newest: The number of the last of them.
-        end: The log's end, which comes behind them. A reader that can't be told more gets an end of its own.
+        epoch: The log's.
+        records: The records behind that number, in order and without a gap, as many as were asked for.
+        newest: The number of the log's last record; 0 without any.
+        has_ended: Whether that has an end.
+        sign: Another one after each sign of the publisher, which are `begin` and `append`.
+        age: Seconds since its last sign, by the store's clock. A clock that was wrong may make it anything.
+        lease: Seconds for which a sign counts: those of the store that began the log.
     """
 
-    events: Sequence[Event]
+    epoch: str
+    records: Sequence[Record]
     newest: int
-    end: End | None
+    has_ended: bool
+    sign: int
+    age: float
+    lease: float
 
 
-class Log(Protocol):
-    """The reader's side of a log. It can be read to its end also when the store has forgotten it."""
+@attrs.frozen
+class Answer:
+    """The answer to a publisher.
 
-    @property
-    def epoch(self) -> str:
-        """16 hexadecimal digits that no other log has."""
-        ...
+    Attributes:
+        state: `"written"`; `"gone"`: there is no such log any more; `"ended"`: it has ended with another record than this
+            one; `"lost"`: its last record isn't the one that the publisher wrote before.
+        stop: The first reason that `stop` was called with, if it was. The answer to a sign alone says so; that to a record
+            may leave it out.
+        is_named: Whether the log still has its name. The same holds for this.
+    """
 
-    def read(self, after: int, take: Callable[[News], None]) -> None:
-        """Call `take` once: as soon as there is an event with a higher number, or the end."""
-        ...
-
-    def forget(self, take: Callable[[News], None]) -> None:
-        """Don't call it, if it hasn't been called. It may be called at this moment on another thread."""
-        ...
-
-    def leave(self) -> None:
-        """The reader has gone: it asks nothing more. Called once, on any thread."""
-        ...
+    state: Literal["written", "gone", "ended", "lost"]
+    stop: bytes | None = None
+    is_named: bool = True
 
 
-class Seeker(Protocol):
-    """A reader that looks for a log. One of these is called, once; `awaits` may be called before."""
+class Topic(NamedTuple):
+    """What somebody wants to know the news of.
 
-    def awaits(self) -> None:
-        """There is none yet. A store that can't be reached doesn't know that."""
-        ...
+    Attributes:
+        what: `"begun"`: a log of this name has begun. `"written"`: a record was written into this log. `"stopped"`: the
+            publisher of this log was told to stop; asked for only where the log has begun.
+        tenant, id: The name.
+        epoch: The log's; empty for `"begun"`.
+    """
 
-    def found(self, log: Log, news: News) -> None:
-        """There is such a log, and it has these events now."""
-        ...
-
-    def failed(self, error: RxDeltaError) -> None:
-        """Whether there is one can't be found out, or the store has closed."""
-        ...
-
-
-class Publisher(Protocol):
-    """What a store calls at a log's publisher."""
-
-    def claimed(self, writer: Writer) -> None:
-        """The log is this publisher's, and has begun."""
-        ...
-
-    def refused(self, why: str, *, taken: bool) -> None:
-        """It isn't: there is a log with this name (`taken`), or the store has closed."""
-        ...
-
-    def failed(self, error: RxDeltaError) -> None:
-        """The log can't be begun or written any more. Nothing of what isn't `written` counts, and nothing more is told."""
-        ...
-
-    def written(self, events: Sequence[Event]) -> None:
-        """These events are in the log now, in the order in which they were appended."""
-        ...
-
-    def tell(self, reason: str | None) -> bool:
-        """Stop. Returns whether the publisher hadn't ended before."""
-        ...
+    what: Literal["begun", "written", "stopped"]
+    tenant: str
+    id: str
+    epoch: str = ""
 
 
-class Writer(Protocol):
-    """The publisher's side of a log."""
+@attrs.frozen
+class Terms:
+    """What holds for a store from the relay's opening on.
 
-    def take(self, size: int) -> LimitExceededError | None:
-        """Count the bytes of an event that will be appended, or return the error if the store has no room for it."""
-        ...
+    Attributes:
+        lease: Seconds for which a sign of a publisher counts.
+        keep: Seconds that a log is kept after its end. A live one is kept for `lease` and `keep` after its last sign.
+        patience: Seconds for which the relay calls again while the store is away.
+        counts: Whether `total` will be asked, so that the sizes of records count.
+        tally: What the relay counts for `Relay.metrics`. A store may add the bytes that it sends and receives.
+    """
 
-    def append(self, events: Sequence[Event]) -> None:
-        """Write these events, then call the publisher's `written`. Behind the log's end this does nothing."""
-        ...
-
-    def end(self, events: Sequence[Event], end: End, then: Callable[[], None]) -> None:
-        """Write these events and the end, in one step, then call `then`. Called once."""
-        ...
+    lease: float
+    keep: float
+    patience: float
+    counts: bool = False
+    tally: Tally = attrs.field(factory=Tally, repr=False, eq=False)
 
 
-class Store(Protocol):
-    """The logs, by the names of their streams. Whatever asks for them raises `StreamInterrupted` once it is closed."""
+class Store(ABC):
+    """The logs of a relay, for all processes that open the same place: give one to `Relay.open`, which opens and closes it.
 
-    def claim(self, name: Name, publisher: Publisher) -> None:
-        """Begin a log, or refuse if the name is taken. Of two claims at the same moment one wins.
+    A store of your own has the eight abstract methods. `rxdelta.testing.check_store` says whether they are right.
 
-        Where there is no room for the first event, none begins, and the publisher's `failed` says so.
-        """
-        ...
+    - **Each call is one step.** Of two calls at the same moment, in whatever processes, one comes first. What a call has
+      answered is there for all later calls, in each process, also after a crash of the caller.
+    - **Each call may come twice**, because the answer was lost with the connection; the second time it answers as the
+      first, and changes nothing. Each method says how it knows.
+    - **A call that can't be answered now raises an `OSError`** (a `ConnectionError`, a `TimeoutError`): soon, so with a
+      limit of its own of some seconds. The relay calls again, for `patience` seconds. Another exception ends the stream
+      of the call with a `StreamInterrupted` at once.
+    - **Clocks.** A store has one clock for all processes, if it can. A clock that jumps makes `Page.age` wrong and
+      lets logs expire early or late, and must do nothing else: who is dead isn't decided by an age alone.
 
-    def find(self, name: Name, seeker: Seeker) -> abc.DisposableBase:
-        """Tell the seeker when a log with this name begins, or now if it has begun.
+    All methods are called on the loop on which the relay was opened; many calls are under way at once, but for one log
+    at most one `append` with a record. A cancelled call may or may not be carried out.
+    """
 
-        Returns:
-            Disposing it forgets the seeker.
-        """
-        ...
-
-    async def tell(self, name: Name, reason: str | None) -> bool:
-        """Tell the publisher of a live log to stop. Return whether there was one to be told."""
-        ...
-
-    async def is_live(self, name: Name) -> bool: ...
-
-    async def names(self, tenant: str) -> list[str]:
-        """The ids of all of a tenant's logs, live or kept, in the order in which they began."""
-        ...
-
-    async def delete(self, name: Name) -> bool:
-        """Forget a log. Return whether there was one."""
-        ...
-
-    async def probe(self, seconds: float) -> float:
-        """Try within so many seconds whether logs can be written, and return how many that took.
+    async def open(self, terms: Terms) -> None:  # noqa: B027 - a store may have nothing to open
+        """Connect, and make what must be there, such as tables. Called once, before everything else.
 
         Raises:
-            StreamInterrupted: They can't, or the store is closed.
+            OSError: The place can't be reached.
         """
-        ...
 
-    def away(self) -> float:
-        """For how many seconds the store hasn't been usable, as far as it is known; 0 if it is. May be called on any thread."""
-        ...
+    async def close(self) -> None:  # noqa: B027
+        """Let go of everything. Called once; no call comes behind it. Logs are kept."""
 
-    def kept_bytes(self) -> int:
-        """The bytes of all logs, as far as they are counted and known here. May be called on any thread."""
-        ...
+    @abstractmethod
+    async def begin(self, key: LogKey) -> str | None:
+        """Begin a log, if its name is free, which is a sign of its publisher. Wakes `begun`.
 
-    async def close(self) -> None:
-        """Stop all publishers of this process, and let go of what the store holds for it."""
-        ...
+        Of several logs that begin with one name one wins. A name is free again when the log that had it has expired, or by
+        `free`, after which this log doesn't take it back.
+
+        Returns:
+            `None` if this log has begun, or had begun and hasn't ended, with or without its name. Else the epoch of the log
+            that has the name; that of `key` if this log has ended.
+        """
+
+    @abstractmethod
+    async def append(self, key: LogKey, before: int | None, record: Record | None) -> Answer:
+        """Write a record behind that with the number `before` (0: the first), which is a sign of the publisher; or give only a sign.
+
+        What wasn't `"written"` has changed nothing. If the last record is this one (it has the same number, count and end,
+        and isn't `dead`), it was written by an earlier call, whose answer was lost. With its end a log is kept for `keep`
+        seconds, and at least for a lease; if it has no name, for a lease. The name is free after `keep`. Wakes `written`.
+
+        Args:
+            key: The log.
+            before: For a sign `None`, too, if a record of this publisher is under way: then the log's end and numbers say
+                nothing, and the answer isn't `"lost"` or `"ended"`, unless the end is `dead`.
+            record: What is to be written. `None` is a sign alone.
+        """
+
+    @abstractmethod
+    async def bury(self, key: LogKey, sign: int | None, record: Record) -> bool:
+        """Write the end of a publisher that is dead or has given up, if the log hasn't ended and `sign` is still its sign.
+
+        The sign and the end are compared and the record is written in one step: it's what keeps a publisher that comes back
+        alive, or out. The number of the record may leave a gap. Wakes `written`.
+
+        Args:
+            key: The log.
+            sign: `Page.sign`; `None` for any.
+            record: Without events; its `dead` isn't 0.
+
+        Returns:
+            Whether this record is the log's end. `False` also if the log has a number as high as the record's.
+        """
+
+    @abstractmethod
+    async def read(self, tenant: str, id: str, epoch: str | None, after: int, most: int) -> Page | None:
+        """Read a log: the records with a higher number than `after`, up to about `most` bytes, at least one if there is one.
+
+        The page is of one moment, or its records are of a later one than the rest.
+
+        Args:
+            tenant, id: The name.
+            epoch: Which log; `None` for the one that has the name now. A log without a name can be read, too.
+            after: The number of a record, or any other.
+            most: Bytes. A slow reader asks for the next page when it has this one; its process keeps no more.
+
+        Returns:
+            `None` if there is no such log.
+        """
+
+    @abstractmethod
+    async def stop(self, key: LogKey, token: str, reason: bytes) -> bool:
+        """Tell the publisher of a live log to stop: note the reason, which its `append` answers from then on. Wakes `stopped`.
+
+        Returns:
+            `True` if the log is there, hasn't ended, and nobody has said so before, or the same token has.
+        """
+
+    @abstractmethod
+    async def free(self, key: LogKey) -> bool:
+        """Take the name from a log, so that another one can have it. The log itself is kept for a lease after this.
+
+        Returns:
+            Whether the name isn't this log's now.
+        """
+
+    @abstractmethod
+    async def names(self, tenant: str) -> Sequence[str]:
+        """The ids of all of a tenant's logs that have their name, live or kept, in the order in which they began."""
+
+    @abstractmethod
+    def follow(self, topic: Topic, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call `changed` on the loop soon after each piece of news of a topic, also of another process, until told otherwise.
+
+        It may be called for nothing, and once for several. Who follows what is written reads the log then, and again after
+        each call: what comes before the first reading can be missing. A call that is lost costs a reader up to a lease.
+
+        Returns:
+            What ends it. It may be called twice.
+        """
+
+    async def total(self) -> int:
+        """The sizes of all logs that are there. Asked for `max_total_bytes`, as often as a publisher gives signs."""
+        raise NotImplementedError
+
+    async def probe(self) -> None:
+        """Write something and remove it again, for `Relay.health`. Raises an `OSError` if that can't be done now."""
+        probe = LogKey(_PROBE, _PROBE, token_hex(8))
+        await self.begin(probe)
+        await self.free(probe)

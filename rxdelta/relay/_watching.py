@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
-from contextvars import copy_context
 from functools import partial
-from threading import get_ident
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from reactivex.disposable import Disposable, SerialDisposable, SingleAssignmentDisposable
+from reactivex.disposable import Disposable, SerialDisposable
 
-from rxdelta.core import EmptyStreamError, quote
+from rxdelta.core import EmptyStreamError, RxDeltaError, quote
 from rxdelta.relay._failures import unreadable, with_snapshot
 from rxdelta.relay._ids import number_of
 from rxdelta.relay._replay import AT_ONCE, from_the_start, in_short, without_transient
-from rxdelta.relay._store import News
-from rxdelta.relay._turns import taken, turns_on
-from rxdelta.runtime import loop_of
+from rxdelta.relay._turns import TakesTurns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
-    from rxdelta.core import Event, RxDeltaError
+    from rxdelta.core import Event
+    from rxdelta.relay._logs import Log, Logs, Name, News
     from rxdelta.relay._metrics import Tally
-    from rxdelta.relay._store import End, Log, Name, Store
     from rxdelta.runtime import Sink
 
 __all__ = ["Reader"]
@@ -33,17 +28,18 @@ T = TypeVar("T")
 
 _BEHIND = 50
 """Events. A reader that finds so many new ones gets them in short."""
-_A_LOOK = (
-    16  # what it costs of a turn to look through some of a log, or to emit an event that stands for so many
-)
-_ALONE = 256  # what a turn may cost on a clock that isn't a loop's
+_A_LOOK = 16
+"""What it costs of a turn to look through some of a log, or to emit an event that stands for so many."""
 
 
-class Reader(Generic[T]):
+class Reader(TakesTurns[T]):
     """One subscription's state: it reads the log by position, at its own pace and on its own clock.
 
-    At each moment one thing is under way: a question to the store, the wait for room, or a turn that emits. The store
-    answers on the publisher's thread and in its turn, and a reader must not hold that up. So an answer only asks for a turn.
+    `_read_stream` is all that it does, from top to bottom. A `yield` in it ends a turn, and the next turn goes on from there.
+    A turn may have another reason, such as more room: so it looks whether what it waits for is there.
+
+    The store answers on the publisher's thread and in its turn, and a reader must not hold that up. So an answer is put down,
+    and wakes the reader.
     """
 
     def __init__(
@@ -56,172 +52,147 @@ class Reader(Generic[T]):
         make: Callable[[str, int, Event], T],
         tally: Tally,
     ) -> None:
-        self._sink = sink
+        super().__init__(sink, shares=True)
         self._name = name
-        self._after = after
-        self._split_at = split_at
+        self._given = {"after": after, "split_at": split_at}
         self._lease = lease
         self._make = make
         self._tally = tally
-        self._time = sink.clock()
-        loop = loop_of(self._time)
-        self._turns = None if loop is None else turns_on(loop)
-        self.context = copy_context()
-        self._left = 0  # of what the turn may cost
         self._giving_up = sink.timer(self._time)
+        self._has_waited = False  # for a lease
         self._question = SerialDisposable()
         sink.own(self._question)
-        self._answers: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()  # at most one
-        self._waits = True  # for an answer
-        self._step: Callable[[News], None] | None = None  # what the news that are asked for are for
-        self._asleep = deque([True])  # empty while a turn is due: to take the item is atomic
-        self._asking: int | None = None  # the thread that is in a call of the store
-        self._seeks = deque([True])  # empty once the store has said where the log is: it may do so twice
-        self._has_waited = False  # for a lease
-        self._log: Any = None
+        self._found: list[tuple[Log, News] | RxDeltaError] = []  # the first counts: a store may answer twice
+        self._news: News | None = None
         self._epoch = ""
-        self._entries: Iterator[tuple[int, Event] | None] = iter(())  # None: some were looked through
-        self._emitted = 0  # the number of the last that was emitted
-        self._position = 0  # the number of the last of them
-        self._end: End | None = None  # comes behind them
+        self._emitted = 0  # the number of the last event that was emitted
+        self._stream: Iterator[None] = self._read_stream()
 
-    def begin(self, store: Store) -> None:
+    def begin(self, store: Logs) -> None:
         self._tally.reads(readers=1)
-        self._sink.own(Disposable(partial(self._tally.reads, readers=-1)))
+        self._sink.own(Disposable(self._close))
         if self._sink.session is not None:
             self._sink.own(self._sink.session.backpressure.watch(self._wake))
         self._store = store
         self._find()
 
+    def _turn(self) -> None:
+        next(self._stream, None)
+
+    def _close(self) -> None:
+        self._tally.reads(readers=-1)
+        self._stream = iter(())  # it holds this reader
+
+    def _read_stream(self) -> Generator[None]:
+        while not self._found:
+            yield
+        found = self._found[0]
+        if isinstance(found, RxDeltaError):
+            yield from self._fail(found, ())
+            return
+        self._giving_up.stop()
+
+        log, news = found
+        self._epoch = log.epoch
+        is_known = any(given and given.startswith(log.epoch) for given in self._given.values())
+        if is_known and not news.newest and news.end is None:
+            # The store was asked before the log had begun, and answers with it. The entry was read elsewhere meanwhile.
+            news = yield from self._read(log, 0)
+        newest = sys.maxsize if is_known and news.end is not None and news.end.is_cut else news.newest
+        after, split_at = (
+            None if given is None else number_of(name, given, log.epoch, newest)
+            for name, given in self._given.items()
+        )
+        if after is None:
+            entries = from_the_start(news.events, split_at)
+        else:
+            entries = without_transient(news.events[after:], after + 1)
+        while not self._emit(entries):
+            yield
+        while news.end is None:
+            last = news.newest
+            news = yield from self._read(log, last)
+            entries = enumerate(news.events, last + 1)
+            if after is None and news.newest - last >= _BEHIND:
+                entries = in_short(entries)
+            while not self._emit(entries):
+                yield
+
+        if news.end.error is None:
+            self._sink.on_completed()
+        else:
+            error = unreadable(news.end.error) if news.end.is_cut else news.end.error
+            whole = yield from self._read(log, 0)
+            yield from self._fail(error, whole.events)
+
+    # Where the log is: what the store calls, on any thread.
+
     def _find(self) -> None:
-        self._waits = True
-        self._asking = get_ident()
-        # Assigned first, which forgets an earlier question: the store knows both by the same seeker.
-        asked = SingleAssignmentDisposable()
-        self._question.disposable = asked
-        asked.disposable = self._store.find(self._name, self)
-        self._asking = None
+        # An earlier question is forgotten first: the store knows both by the same seeker.
+        self._question.disposable = Disposable()
+        self._question.disposable = self._store.find(self._name, self)
 
     def awaits(self) -> None:
-        if self._asking == get_ident():
-            self._wait()
-        else:
-            self._time.schedule_relative(0, self._wait_soon)
-
-    def _wait_soon(self, *_: object) -> None:
-        self._sink.run(self._wait)
-
-    def _wait(self) -> None:
         if not self._has_waited:
-            self._giving_up.start(self._lease, self._give_up)
-        elif taken(self._seeks):
-            self._answer(self._fail_empty)
+            self._giving_up.start(self._lease, self._find_again)
+        else:
+            why = f"there is no stream {quote(self._name.id)}: nobody has published it"
+            self._answer(EmptyStreamError(why))
+
+    def _find_again(self) -> None:
+        self._has_waited = True
+        self._find()  # the news of a stream may be late
 
     def found(self, log: Log, news: News) -> None:
-        if not taken(self._seeks):
-            log.leave()
-            return
         self._sink.own(Disposable(partial(self._leave, log)))
-        self._answer(self._begin_reading, log, news)
+        self._answer((log, news))
 
     def _leave(self, log: Log) -> None:
-        self._forget(log)
+        log.forget(self._take)
         log.leave()
 
     def failed(self, error: RxDeltaError) -> None:
-        if taken(self._seeks):
-            self._answer(self._fail, unreadable(error), News((), 0, None))
+        self._answer(unreadable(error))
 
-    def _give_up(self) -> None:
-        if self._seeks:
-            self._has_waited = True
-            self._find()  # again: the news of a stream may be late
-
-    def _fail_empty(self) -> None:
-        raise EmptyStreamError(f"there is no stream {quote(self._name.id)}: nobody has published it")
-
-    def _read(self, log: Log, after: int, step: Callable[[News], None]) -> None:
-        self._waits, self._step = True, step
-        log.read(after, self._take)
-        if self._sink.closed:  # by another thread, which may have forgotten it before it was asked
-            self._forget(log)
-
-    def _forget(self, log: Log) -> None:
-        log.forget(self._take)
-        self._step = None  # it holds this reader
-
-    def _take(self, news: News) -> None:
-        step = self._step
-        if step is not None:
-            self._answer(step, news)
-
-    def _answer(self, step: Callable[..., None], *arguments: Any) -> None:
-        self._answers.append((step, arguments))
+    def _answer(self, found: tuple[Log, News] | RxDeltaError) -> None:
+        self._found.append(found)
         self._wake()
 
-    def _wake(self) -> None:
-        if self._asleep and taken(self._asleep):
-            if self._turns is None:
-                self._time.schedule_relative(0, self._wake_up)
-            else:
-                self._turns.add(self)
+    # What the log has.
 
-    def _wake_up(self, *_: object) -> None:
-        self.take_turn(_ALONE)
+    def _read(self, log: Log, after: int) -> Generator[None, None, News]:
+        self._news = None
+        log.read(after, self._take)
+        if self._sink.closed:  # by another thread, which may have forgotten it before it was asked
+            log.forget(self._take)
+        yield  # an answer in the call waits for its turn, too
+        while self._news is None:
+            yield
+        return self._news
 
-    def take_turn(self, most: int) -> int:
-        """Emit for at most this cost, and return the cost: 1 for an event, and more for one that stands for many."""
-        self._asleep.append(True)
-        self._left = most
-        self._sink.run(self._turn)
-        return most - self._left
+    def _take(self, news: News) -> None:
+        self._news = news
+        self._wake()
 
-    def _turn(self) -> None:
-        if self._answers:
-            self._waits = False
-            step, arguments = self._answers.popleft()
-            step(*arguments)
-        if not self._waits:
-            self._emit()
+    # What the reader gets.
 
-    def _begin_reading(self, log: Log, news: News) -> None:
-        self._giving_up.stop()
-        self._log, self._epoch = log, log.epoch
-        known = any(given and given.startswith(log.epoch) for given in (self._after, self._split_at))
-        if known and not news.newest and news.end is None:
-            # The store was asked before the log had begun, and answers with it. The entry was read elsewhere meanwhile.
-            self._read(log, 0, partial(self._begin_reading, log))
-            return
-        newest = sys.maxsize if known and news.end is not None and news.end.is_cut else news.newest
-        after, split_at = (
-            None if given is None else number_of(name, given, log.epoch, newest)
-            for name, given in (("after", self._after), ("split_at", self._split_at))
-        )
-        if after is None:
-            self._entries = from_the_start(news.events, split_at)
-        else:
-            self._entries = without_transient(news.events[after:], after + 1)
-        self._position, self._end = news.newest, news.end
+    def _emit(self, entries: Iterator[tuple[int, Event] | None]) -> bool:
+        """Emit what the turn allows and the reader has room for, and return whether that was all.
 
-    def _go_on(self, news: News) -> None:
-        entries = enumerate(news.events, self._position + 1)
-        is_behind = self._after is None and news.newest - self._position >= _BEHIND
-        self._entries = in_short(entries) if is_behind else entries
-        self._position, self._end = news.newest, news.end
-
-    def _emit(self) -> None:
-        sink, make, epoch, entries = self._sink, self._make, self._epoch, self._entries
+        Args:
+            entries: The entries that are left. `None` stands for some that were looked through.
+        """
+        sink, make, epoch = self._sink, self._make, self._epoch
         room = None if sink.session is None else sink.session.backpressure
         left, emitted, count = self._left, self._emitted, 0
         try:
             while left > 0:
                 if sink.closed or (room is not None and not room.is_ready()):
-                    return  # more room wakes us
+                    return False  # more room wakes us
                 try:
                     entry = next(entries)
                 except StopIteration:
-                    self._read_on()
-                    return
+                    return True
                 if entry is None:
                     left -= _A_LOOK
                     continue
@@ -235,21 +206,14 @@ class Reader(Generic[T]):
             if count:
                 self._tally.reads(events=count)
         self._wake()
+        return False
 
-    def _read_on(self) -> None:
-        end, log = self._end, self._log
-        if end is None:
-            self._read(log, self._position, self._go_on)
-        elif end.error is None:
-            self._sink.on_completed()
-        else:
-            error = unreadable(end.error) if end.is_cut else end.error
-            self._read(log, 0, partial(self._fail, error))
+    def _fail(self, error: RxDeltaError, events: Sequence[Event]) -> Generator[None]:
+        """End with this reader's own copy of an error, which has the fold of these events."""
 
-    def _fail(self, error: RxDeltaError, news: News) -> None:
-        self._entries = self._failing(error, news)
+        def end() -> Generator[None]:
+            self._sink.on_error((yield from with_snapshot(error, events, self._sink.limits)))
 
-    def _failing(self, error: RxDeltaError, news: News) -> Iterator[None]:
-        own = yield from with_snapshot(error, news.events, self._sink.limits)
-        self._sink.on_error(own)
-        yield
+        ending = end()
+        while not self._emit(ending):
+            yield

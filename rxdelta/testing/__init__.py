@@ -1,4 +1,4 @@
-"""What tests of pipelines need: a provider that says what a test tells it to, virtual time, and samples.
+"""What tests of pipelines need: a provider that says what a test tells it to, virtual time, samples, and a check of stores.
 
 Everything is imported when it is first used. Nothing here imports pytest, Hypothesis, a web framework or an SDK, but for
 `rxdelta.testing.strategies` and the pytest plugin.
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from rxdelta.testing._samples import SAMPLES, open_sample, sample_chunks
     from rxdelta.testing._script import FakePart, FakeReply
     from rxdelta.testing._virtual_time import VirtualTime
+    from rxdelta.testing.stores._check import check_store
+    from rxdelta.testing.stores._memory_store import MemoryStore
+    from rxdelta.testing.stores._report import LawResult, StoreFault, StoreReport
 else:
 
     def __getattr__(name: str) -> object:
@@ -27,6 +30,9 @@ else:
             "rxdelta.testing._samples": ["SAMPLES", "open_sample", "sample_chunks"],
             "rxdelta.testing._script": ["FakePart", "FakeReply"],
             "rxdelta.testing._virtual_time": ["VirtualTime"],
+            "rxdelta.testing.stores._check": ["check_store"],
+            "rxdelta.testing.stores._memory_store": ["MemoryStore"],
+            "rxdelta.testing.stores._report": ["LawResult", "StoreFault", "StoreReport"],
         }
         return lazily(__name__, places)(name)
 
@@ -38,7 +44,12 @@ __all__ = [
     "FakeReply",
     "FakeRequest",
     "FakeServer",
+    "LawResult",
+    "MemoryStore",
+    "StoreFault",
+    "StoreReport",
     "VirtualTime",
+    "check_store",
     "open_sample",
     "sample_chunks",
 ]

@@ -68,7 +68,7 @@ def test_links_lead_to_a_heading(page: Path) -> None:
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 INSTALLED = re.compile(r"pip install ([^`\n]+)")
 ALWAYS = {*sys.stdlib_module_names, "rxdelta", "reactivex", "attrs"}
-BROUGHT = {"fastapi": "pydantic starlette", "langgraph": "langchain-core"}
+BROUGHT = {"django": "asgiref", "fastapi": "pydantic starlette", "langgraph": "langchain-core"}
 """What a package brings that a program imports by its own name."""
 
 

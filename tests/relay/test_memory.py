@@ -126,7 +126,7 @@ def test_nothing_is_left_of_readers_that_leave_raise_or_give_up() -> None:
                 await turns(3)
             while (kept := left_behind(before))["Reader"]:  # those that wait for a lease
                 await asyncio.sleep(0.01)
-            assert kept.keys() == {*OPENED, "Name", "_Log", "Events", "Publication", "Room"}
+            assert kept.keys() == {*OPENED, "Name", "_Log", "Publication", "Room"}
             assert kept["Publication"] == kept["_Log"] == 1
             publishing.dispose()
             await relay.delete("chat")
@@ -332,9 +332,9 @@ def test_the_readers_of_a_slow_publisher_are_told_while_it_waits() -> None:
 
 
 WRONG: list[dict[str, Any]] = [
-    {"url": b"redis://localhost"},
-    {"url": "http://localhost"},
-    {"url": "valkey+embedded://host/path"},
+    {"store": b"redis://localhost"},
+    {"store": "http://localhost"},
+    {"store": "valkey+embedded://host/path"},
     {"patience": 0},
     {"replicas": -1},
     {"replicas": True},
@@ -343,7 +343,7 @@ WRONG: list[dict[str, Any]] = [
     {"prefix": "é"},
     {"lease": 0},
     {"lease": 0.49},
-    {"lease": 0.49, "url": "valkey://localhost"},
+    {"lease": 0.49, "store": "valkey://localhost"},
     {"lease": timedelta(milliseconds=499)},
     {"lease": "10"},
     {"keep": -1},

@@ -24,8 +24,8 @@ from rxdelta.relay import Relay
 redis = pytest.importorskip("redis.asyncio")
 pytest.importorskip("msgspec")
 
-from rxdelta.relay._server._keys import Keys, id_of, inbox_key, names_key  # noqa: E402
-from rxdelta.relay._store import Name  # noqa: E402
+from rxdelta.relay._logs import Name  # noqa: E402
+from rxdelta.relay._valkey._keys import Keys, id_of, inbox_key, names_key  # noqa: E402
 
 HOSTILE = [
     "*", "?", "[a-z]*", "vict*", "victim*", "\\*", "^", "$", "+", "-", "(0", "0-0", "0-1", "~",
@@ -56,7 +56,7 @@ def shown(name: object) -> str:
 
 def keys_of(name: Name) -> list[bytes]:
     """All keys that a name leads to, in two publications."""
-    keys = Keys.of(PREFIX, name)
+    keys = Keys.of(PREFIX, *name)
     return [keys.head, *(key for epoch in (EPOCH, OTHER) for key in (keys.log(epoch), keys.own(epoch)))]
 
 
@@ -86,7 +86,7 @@ def test_no_key_of_a_name_is_an_index_or_an_inbox(name: Name, tag: int, tenant: 
 
 @given(names)
 def test_a_key_has_one_hash_tag_and_nothing_that_ends_a_line_or_is_a_pattern(name: Name) -> None:
-    keys = Keys.of(PREFIX, name)
+    keys = Keys.of(PREFIX, *name)
     for key in keys_of(name):
         written = key.decode("ascii")
         assert written.startswith(f"{{{PREFIX}:{keys.tag}}}:")
@@ -95,7 +95,7 @@ def test_a_key_has_one_hash_tag_and_nothing_that_ends_a_line_or_is_a_pattern(nam
 
 @given(names, st.integers(0, 10**16 - 1))
 def test_an_index_gives_the_id_back(name: Name, began: int) -> None:
-    member = f"{began:016}:{Keys.of(PREFIX, name).id}".encode()
+    member = f"{began:016}:{Keys.of(PREFIX, *name).id}".encode()
     assert id_of(member) == (f"{began:016}", name.id)
 
 

@@ -134,7 +134,7 @@ def test_what_the_publisher_emits_can_be_read(open_relay: Opener) -> None:
     run(main)
 
 
-@promised("Who must not wait for the server")
+@promised("Who must not wait for the store")
 def test_the_source_can_be_read_beside_the_relay(open_relay: Opener) -> None:
     async def main() -> None:
         async with two(open_relay) as (here, there):

@@ -384,8 +384,7 @@ def test_what_somebody_writes_into_an_inbox_breaks_nothing(
             await relay.start("next", rx.never())
             assert await other.cancel("next", "enough")
             assert (await read(other, "next"))[-1] == ev.MessageInterrupted("enough")
-            if "r" in fields:
-                assert (await read(other, "chat"))[-1] == ev.MessageInterrupted("stopped")
+            assert await other.is_live("chat")  # what stops it is in its lease
 
     run(main)
 
@@ -402,7 +401,7 @@ def test_what_is_written_over_one_stream_ends_its_readers_and_no_others(valkey: 
             waiting = asyncio.create_task(fault(other, "ghost"))
             await asyncio.sleep(0.1)
             await valkey.client.xadd(head, {"not": "ours"})
-            assert "can't be read here" in str(await waiting)
+            assert "format ''" in str(await waiting)
             for event in REPLY:
                 source.on_next(event)
             source.on_completed()
@@ -451,8 +450,7 @@ def test_an_encrypt_that_raises_ends_the_stream_for_all(valkey: Server, made: Ba
             assert error.__cause__ is made
             assert "taken for dead" in str(await reading)
             assert not source.observers
-            with pytest.raises(rd.StreamInterrupted):
-                await relay.is_live("chat")
+            assert not await relay.is_live("chat")
 
     run(main)
 

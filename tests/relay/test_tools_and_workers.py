@@ -17,7 +17,7 @@ from support.runs import call, text, turn
 
 import rxdelta as rd
 from rxdelta.relay import Relay
-from rxdelta.relay._store import Name
+from rxdelta.relay._logs import Name
 from rxdelta.testing import VirtualTime
 
 ev = rd.events

@@ -110,7 +110,7 @@ def test_it_warns_of_a_short_lease_on_a_server() -> None:
     assert [one.filename for one in warned] == [__file__]
 
 
-@pytest.mark.parametrize("options", [{"lease": 0.5}, {"url": "valkey://127.0.0.1", "lease": 3}])
+@pytest.mark.parametrize("options", [{"lease": 0.5}, {"store": "valkey://127.0.0.1", "lease": 3}])
 def test_it_doesnt_warn_of_a_lease_that_is_long_enough_or_in_memory(options: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -47,9 +47,10 @@ def test_no_connection_no_file_no_program() -> None:
         "cli/_inspect.py": {"pathlib"},  # for the name of a file
         "cli/_lines.py": {"shutil"},  # for the width of the terminal
         "cli/_record.py": {"shutil", "subprocess"},  # the command that it records
-        "relay/_server/_lines.py": {"socket"},  # for the size of a buffer
-        "relay/_server/_embedded.py": {"pathlib", "socket", "subprocess", "tempfile"},
-        "relay/_server/_keeper.py": {"pathlib", "shutil", "socket", "subprocess"},
+        "relay/_postgres_lines.py": {"socket"},  # to shut down a connection
+        "relay/_sqlite.py": {"sqlite3"},  # the file of `sqlite:////path`
+        "relay/_sqlite_tables.py": {"sqlite3"},
+        "relay/_valkey/_lines.py": {"socket"},  # for the size of a buffer
         "relay/_workers.py": {"pathlib"},  # for the name of the program
         "testing/_http.py": {"socket"},  # the server of a fake provider
     }
@@ -60,7 +61,6 @@ def test_no_connection_no_file_no_program() -> None:
         "operators/edges/encode.py",  # has a parameter of this name
         "recording/_reading.py",  # the recording that the program names
         "recording/_recorder.py",
-        "relay/_server/_embedded.py",  # the log of the server that it starts
     ]
 
 

@@ -230,7 +230,7 @@ async def writer(valkey: ValkeyServer, prefix: str) -> AsyncIterator[Any]:
 
 
 @says(
-    "The server of a relay is trusted",
+    "The store of a relay is trusted",
     "With keys the server has",
     "With keys, who can write",
     "No id, whatever characters",  # tests/relay/test_names.py tries many

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from rxdelta.testing import FakeProvider
 
-__all__ = ["TASKS", "SECONDS", "asks", "program", "served"]
+__all__ = ["TASKS", "SECONDS", "asks", "environment", "program", "served"]
 
 TASKS = Path(__file__).resolve().parents[2] / "examples" / "tasks"
 SECONDS = 30  # nothing takes time; what hangs is found
@@ -31,6 +32,12 @@ def program(name: str, *packages: str) -> Any:
         sys.modules[name] = module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     return sys.modules[name]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """That of a process which imports the programs and this package."""
+    folders = [str(TASKS), str(TASKS.parents[1]), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders)), **more}
 
 
 def asks(monkeypatch: pytest.MonkeyPatch, module: Any, *replies: Any) -> FakeProvider:

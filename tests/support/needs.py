@@ -6,8 +6,9 @@ import os
 
 __all__ = ["LEFT_OUT", "MATERIAL", "without"]
 
-MATERIAL = ("recordings", "clients", "browser")
-"""What `pytest --without` takes: recorded streams and parity cases; the front ends' own clients in Node; a browser."""
+MATERIAL = ("recordings", "clients", "browser", "postgres")
+"""What `pytest --without` takes: recorded streams and parity cases; the front ends' own clients in Node; a browser;
+PostgreSQL's programs."""
 
 LEFT_OUT: set[str] = set()
 """What this run leaves out, even where it is there. `tests/conftest.py` fills it."""

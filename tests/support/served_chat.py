@@ -50,8 +50,11 @@ class ServedChat:
     """A server of the example on a port of its own. It can be stopped, killed, and begun again.
 
     Args:
-        folder: Where its store is. Several servers may share it, if they share a relay.
-        relay: The URL of the relay's server; without it, the relay is in the server's memory.
+        folder: Where its store is. Several servers may share it.
+        relay: The URL of the relay's store; without it, that's a file in the folder.
+
+    Attributes:
+        relay: The URL of the relay's store.
     """
 
     def __init__(self, folder: Path, relay: str | None = None) -> None:
@@ -63,7 +66,8 @@ class ServedChat:
             self.port: int = free.getsockname()[1]
         self.address = f"http://127.0.0.1:{self.port}"
         self.store = folder / "chats.sqlite"
-        self._relay = {} if relay is None else {"RELAY": relay}
+        self.relay = relay or f"sqlite:///{folder / 'chats-relay.sqlite'}"
+        self._environment = {"CHATS": str(self.store)} | ({} if relay is None else {"RELAY": relay})
         self._process: subprocess.Popen[bytes] | None = None
 
     @classmethod
@@ -79,7 +83,7 @@ class ServedChat:
     def begin(self) -> None:
         left_out = ("ANTHROPIC_API_KEY", "RELAY")
         environment = {name: value for name, value in os.environ.items() if name not in left_out}
-        environment |= {"CHATS": str(self.store), **self._relay}
+        environment |= self._environment
         self._process = subprocess.Popen([sys.executable, str(PROGRAM), str(self.port)], env=environment)
         while True:
             if self._process.poll() is not None:
@@ -162,18 +166,17 @@ class Workers:
 
     servers: tuple[ServedChat, ServedChat]
     proxy: RoundRobin
-    relay: str
 
     @classmethod
     @contextmanager
-    def running(cls, folder: Path, relay: str) -> Iterator[Workers]:
+    def running(cls, folder: Path, relay: str | None = None) -> Iterator[Workers]:
         first, second = ServedChat(folder, relay), ServedChat(folder, relay)
         with ExitStack() as stack:
             for server in (first, second):
                 stack.callback(server.end, signal.SIGKILL)
                 server.begin()
             proxy = stack.enter_context(RoundRobin.to(first.port, second.port))
-            yield cls((first, second), proxy, relay)
+            yield cls((first, second), proxy)
 
     @property
     def address(self) -> str:
@@ -205,7 +208,7 @@ class Workers:
             ((name,),) = store.execute("SELECT name FROM name").fetchall()
 
         async def read() -> str:
-            async with Relay.open(self.relay, prefix=f"chat-{name}") as relay:
+            async with Relay.open(self.servers[0].relay, prefix=f"chat-{name}") as relay:
                 with pytest.raises(rd.StreamInterrupted) as caught:
                     await rd.for_each(relay.watch(f"{chat}/{run}"), lambda _: None)
             return "" if caught.value.snapshot is None else caught.value.snapshot.text

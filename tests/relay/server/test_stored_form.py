@@ -240,6 +240,7 @@ def test_a_source_of_this_version_is_read_by_the_documented_form(server: ValkeyS
             lease = bare.client.hgetall(own)
             assert {b"u", b"l", b"i"} <= lease.keys()
             assert lease[b"l"] == b"30000"
+            bare.client.hset(own, mapping={"t": "somebody", "r": '["enough"]', "x": "new"})
             bare.client.xadd(lease[b"i"], {"p": head[b"p"], "r": '["enough"]', "x": "new"})
             assert (await following)[-2:] == [ev.MessageInterrupted("enough"), "|"]
             bare.client.close()

@@ -17,8 +17,7 @@ from support.valkey_servers import ValkeyServer
 import rxdelta as rd
 from rxdelta.relay import Relay
 from rxdelta.relay._bounds import bytes_of
-from rxdelta.relay._server._keys import Keys
-from rxdelta.relay._store import Name
+from rxdelta.relay._valkey._keys import Keys
 
 ev = rd.events
 DELTA = ev.TextDelta(0, "x" * 136)  # 200 bytes
@@ -37,9 +36,9 @@ async def keep(relay: Relay, name: str, *events: rd.Event) -> None:
 
 def beside(stream_id: str) -> str:
     """Another id whose bytes are counted together with this one's."""
-    tag = Keys.of("rxdelta", Name("", stream_id)).tag
+    tag = Keys.of("rxdelta", "", stream_id).tag
     names = (f"{stream_id} {number}" for number in count())
-    return next(name for name in names if Keys.of("rxdelta", Name("", name)).tag == tag)
+    return next(name for name in names if Keys.of("rxdelta", "", name).tag == tag)
 
 
 async def asked(relay: Relay, wanted: int) -> None:

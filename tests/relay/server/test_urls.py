@@ -5,16 +5,19 @@ from __future__ import annotations
 import pytest
 
 from rxdelta import InvalidValueError
-from rxdelta.relay._server._urls import Address, parse_url
+from rxdelta.relay._valkey._urls import Address, Way, parse_url
+
+
+def named(way: Way) -> str:
+    return f"{way.connection.__module__}.{way.connection.__name__}"
 
 
 def test_one_server() -> None:
     place = parse_url("valkey://bob:p%40ss@example.org:7000/3?protocol=3")
     assert place.kind == "one"
     assert place.addresses == (Address("example.org", 7000),)
-    assert place.packages == ("valkey", "redis")
-    assert not place.tls
-    assert place.options == {"username": "bob", "password": "p@ss", "db": 3, "protocol": 3}
+    assert named(place.way) == "valkey.asyncio.connection.Connection"
+    assert place.way.options == {"username": "bob", "password": "p@ss", "db": 3, "protocol": 3}
     assert place.shown == "valkey://example.org:7000/3"
 
 
@@ -36,21 +39,23 @@ def test_addresses(url: str, addresses: list[tuple[str, int]]) -> None:
 
 
 def test_the_name_of_the_package_is_preferred() -> None:
-    assert parse_url("redis://host").packages == ("redis", "valkey")
-    assert parse_url("valkey+cluster://host").packages == ("valkey", "redis")
+    assert named(parse_url("rediss://host").way) == "redis.asyncio.connection.SSLConnection"
+    assert named(parse_url("valkey+cluster://host").way) == "valkey.asyncio.connection.Connection"
+    assert named(parse_url("redis+unix:///s").way) == "redis.asyncio.connection.UnixDomainSocketConnection"
 
 
 def test_a_sentinel_has_a_login_of_its_own() -> None:
     place = parse_url("valkey+sentinel://:pw@host/main?db=4&sentinel_username=guard&sentinel_password=other")
     assert place.master == "main"
-    assert place.options == {"username": None, "password": "pw", "db": 4, "protocol": 2}
-    assert place.sentinel_options == {"username": "guard", "password": "other", "db": 0, "protocol": 2}
+    assert place.way.options == {"username": None, "password": "pw", "db": 4, "protocol": 2}
+    assert place.sentinels is not None
+    assert place.sentinels.options == {"username": "guard", "password": "other", "db": 0, "protocol": 2}
 
 
 def test_tls_checks_the_host_unless_it_is_told_not_to() -> None:
-    assert parse_url("valkeys://host").options["ssl_check_hostname"] is True
-    assert parse_url("rediss://host?ssl_check_hostname=false").options["ssl_check_hostname"] is False
-    unchecked = parse_url("rediss://host?ssl_cert_reqs=none&ssl_ca_certs=/ca.pem").options
+    assert parse_url("valkeys://host").way.options["ssl_check_hostname"] is True
+    assert parse_url("rediss://host?ssl_check_hostname=false").way.options["ssl_check_hostname"] is False
+    unchecked = parse_url("rediss://host?ssl_cert_reqs=none&ssl_ca_certs=/ca.pem").way.options
     assert unchecked["ssl_check_hostname"] is False
     assert unchecked["ssl_cert_reqs"] == "none"
     assert unchecked["ssl_ca_certs"] == "/ca.pem"
@@ -90,12 +95,13 @@ def test_tls_checks_the_host_unless_it_is_told_not_to() -> None:
         ("valkey+cluster://u:secret@host/1", "Cluster"),
         ("valkey+sentinel://u:secret@host", "name of the master"),
         ("valkey+sentinel://u:secret@host/a/b", "name of the master"),
+        ("valkey+embedded:///var/lib/app/relay", "sqlite:////path"),
     ],
 )
 def test_a_wrong_url_is_refused_without_its_password(url: object, fault: str) -> None:
     with pytest.raises(InvalidValueError, match=fault) as refused:
         parse_url(url)  # type: ignore[arg-type]
-    assert refused.value.field == "url"
+    assert refused.value.field == "store"
     for text in (str(refused.value), repr(refused.value.value)):
         assert "sec" not in text
 
