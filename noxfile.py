@@ -119,6 +119,15 @@ def coverage(session: nox.Session) -> None:
 
 
 @nox.session
+def mutation(session: nox.Session) -> None:
+    """Put small faults into the library, one at a time, and see that a test fails; `-- core --all` names packages and numbers."""
+    session.install("-e", ".[all]", *group("tests"), *constraints(session, locked()))
+    packages = sorted(path.parent.name for path in Path("rxdelta").glob("*/__init__.py"))
+    arguments = session.posargs or ["--sample", "30", *packages]
+    session.run("python", "tests/mutation/run.py", *arguments, env={"PYTHONHASHSEED": "0"})
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     session.install(*group("lint"), *constraints(session, locked()))
     session.run("ruff", "check", ".")
@@ -264,6 +273,25 @@ def lock(session: nox.Session) -> None:
     without = "--no-annotate --no-emit-index-url --no-emit-find-links --quiet --custom-compile-command"
     options = [*what.split(), *without.split(), "nox -s lock", "--output-file", str(LOCK)]
     session.run("uv", "pip", "compile", "pyproject.toml", *options, *session.posargs)
+    session.run("python", "tests/support/nox_lock.py")
+
+
+# They judge whatever the lock has, so they are no part of it.
+AUDITORS = ["pip-audit==2.10.1", "zizmor==1.32.0"]
+
+
+@nox.session
+def audit(session: nox.Session) -> None:
+    """Known vulnerabilities of what the lock has and of what the extras install, which PyPI knows, and weak workflows."""
+    install(session, AUDITORS)
+    session.run("zizmor", "--offline", "--quiet", "--min-severity=medium", ".github")
+    installed = Path(session.create_tmp()).resolve() / "installed.txt"
+    frozen = session.run("python", "-m", "pip", "freeze", "--exclude=rxdelta", silent=True)
+    installed.write_text(str(frozen), "utf-8")
+    for versions in (LOCK, installed):
+        # Strict: what PyPI doesn't know fails, as it does when PyPI can't be reached.
+        command = ["pip-audit", "--strict", "--disable-pip", "--no-deps", "--progress-spinner=off"]
+        session.run(*command, "--requirement", str(versions))
 
 
 # What only the benchmarks need: whose work stands beside ours, and what draws the plots.
@@ -285,6 +313,17 @@ def bench(session: nox.Session) -> None:
     session.install("-e", ".[all]", *group("judges"), *BENCH)
     install_clients(session)
     session.run("python", "benchmarks/run.py", *session.posargs)
+
+
+# What only the fuzzer needs. It has wheels for Linux on x86-64, of 35 MB.
+FUZZ = ["atheris==3.0.0"]
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Each reader of what comes from outside for a minute, with inputs that reach new code; `-- --seconds 10 sse` is for one."""
+    session.install("-e", ".[all]", *group("tests"), *FUZZ)
+    session.run("python", "tests/fuzz/run.py", *session.posargs)
 
 
 @nox.session

@@ -47,6 +47,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "marble_pictures",
     "plain_text",
+    "security_marks",
     "site_search",
 ]
 nitpicky = True  # a name that leads nowhere is a warning, and a warning fails the session

@@ -16,7 +16,8 @@ them, and the client runs the calls. What only one provider knows, such as an ef
 on to that provider alone. For a model of another, a gateway of yours may translate more: `wanted` is the place.
 
 A key in a reply's text is hidden. With REFUSED, a regular expression, the reply ends in front of a sentence in which it is found. The server
-listens on 127.0.0.1, and serves whoever can reach it there: GATEWAY_KEY names a key that clients must show.
+listens on 127.0.0.1, and serves whoever can reach it there: GATEWAY_KEY names a key that clients must show. It answers to no other
+name, which a page of the web could give to this machine.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import sys
 import time
 import urllib.request
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import Any, TypeAlias
@@ -41,8 +42,9 @@ from typing import Any, TypeAlias
 import attrs
 import uvicorn
 from reactivex import Observable
-from reactivex import operators as ops
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -114,6 +116,8 @@ def wanted(protocol: Protocol, body: Body) -> Asked:
             provider doesn't take.
     """
     messages = protocol.read(body)
+    if not messages:
+        raise Refusal(400, "There must be a message.")
     tools: list[Any] = protocol.tools(body)
     fields: Body = {"model": MODEL}
     if protocol.name == WIRE_FORMAT:  # the provider knows its own tools, too
@@ -285,14 +289,33 @@ async def answer(protocol: Protocol, request: Request) -> Response:
         streams = body.get("stream", protocol.streams) is True
         entry = Entry(protocol.name, str(asked.request["model"])[:80], streams, len(asked.tools))
         entries.append(entry)
-        events = await begun(reply(asked, entry))
+        events = reply(asked, entry)
         if entry.streams:
-            return EventStreamResponse(events, encode)
-        return await whole(protocol, events, encode)
+            return EventStreamResponse(await while_here(request, begun(events)), encode)
+        return await while_here(request, whole(protocol, events, encode))
     except Refusal as refusal:
         kind = KINDS.get(refusal.status, "api_error")
         again = {"x-should-retry": str(refusal.status in (429, 503)).lower()}
         return JSONResponse(protocol.error(str(refusal), kind), refusal.status, again)
+
+
+async def while_here(request: Request, work: Coroutine[Any, Any, Any]) -> Any:
+    """What the work returns. A client that leaves ends it, and with it the provider's request."""
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            """The body has been read."""
+
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left())
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise Refusal(499, "The client has left.")  # which nobody reads
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.wait((working, leaving))
 
 
 def reply(asked: Asked, entry: Entry) -> Observable[rd.Event]:
@@ -318,6 +341,9 @@ async def begun(events: Observable[rd.Event]) -> Observable[rd.Event]:
         raise failure(rd.StreamInterrupted("the provider sent nothing")) from None
     except Exception as error:
         raise failure(error) from error
+    except asyncio.CancelledError:
+        await reading.aclose()
+        raise
 
     async def all_of_them() -> AsyncIterator[rd.Event]:
         async with aclosing(reading):
@@ -330,8 +356,9 @@ async def begun(events: Observable[rd.Event]) -> Observable[rd.Event]:
 
 async def whole(protocol: Protocol, events: Observable[rd.Event], encode: Any) -> Response:
     """The body for a client that doesn't stream."""
-    frames: Any = events.pipe(encode, ops.to_list())
-    body = protocol.whole(await frames)
+    frames: Any = (await begun(events)).pipe(encode)
+    async with rd.to_async_iterable(frames, "block") as written:
+        body = protocol.whole([frame async for frame in written])
     return JSONResponse(body, 500 if body.get("error") else 200)
 
 
@@ -469,7 +496,8 @@ app = Starlette(
         Route("/v1/messages/count_tokens", count_tokens, methods=["POST"]),
         Route("/v1/models", models),
         Route("/", page),
-    ]
+    ],
+    middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])],
 )
 
 

@@ -14,6 +14,7 @@ import pytest
 import reactivex as rx
 from reactivex.testing import TestScheduler
 from support.cost import work_done
+from support.security_page import says
 from support.small_replies import REPLIES
 
 import rxdelta as rd
@@ -648,11 +649,13 @@ def shapes_of(name: str, few: int) -> Mapping[str, Callable[[int], Events]]:
     return {shape: SHAPES[shape] for shape in (*FIRST, *quarter)}
 
 
+@says("**Resources.**")
 @pytest.mark.parametrize(("name", "few"), sizes(FEW, [*OPERATORS, *VALUES]))
 def test_twice_as_much_is_at_most_so_many_times_the_work(name: str, few: int) -> None:
     check({**OPERATORS, **VALUES}[name], name, shapes_of(name, few), few)
 
 
+@says("**Resources.**")
 @pytest.mark.parametrize(("wire_format", "few"), sizes(2 * FEW, rd.providers.FORMATS))
 def test_twice_as_many_chunks_are_at_most_so_many_times_the_work(wire_format: str, few: int) -> None:
     shapes = {name: partial(make, wire_format) for name, make in CHUNKS.items() if wire_format in REPLIES}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from rxdelta.core import UnknownWireFormatError, did_you_mean
+from rxdelta.core import UnknownWireFormatError, did_you_mean, visible
 from rxdelta.providers import FORMATS, decoder
 
 __all__ = ["FILE_HELP", "Parser", "add_format", "add_speed", "wire_format"]
@@ -36,7 +36,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         meant = self._meant(message)
-        super().error(f"{message}; {meant}" if meant else message)
+        # An argument may be the name of a file that somebody else has given it.
+        super().error(visible(f"{message}; {meant}" if meant else message, lines=False))
 
     def _meant(self, message: str) -> str:
         wrong_choice = re.search(r"invalid choice: '(.*?)'", message)

@@ -139,7 +139,8 @@ def _panel(block: Block) -> Any:
         body: Any = Syntax(arguments or " ", "json", background_color="default", word_wrap=True)
         title, style = f"{block.type} {block.name or ''}{mark}", "red" if invalid else "cyan"
     elif block.type == "text":
-        body = Markdown(visible(block.text or ""))
+        # An address stands behind its link: a link of the terminal's would hide where it leads to.
+        body = Markdown(visible(block.text or ""), hyperlinks=False)
         title, style = f"text{mark}", "white"
     else:
         options = json.dumps(thaw(block.options), ensure_ascii=False)[:500] if block.options else ""

@@ -12,7 +12,7 @@ from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._fast_constructor import fast_constructor, set_field
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
 from rxdelta.core._origin import Origin
-from rxdelta.core._stored_form import to_more, unknown_fields
+from rxdelta.core._stored_form import check_mapping, to_more, unknown_fields
 from rxdelta.core._text import extend, join_when_read
 from rxdelta.core._values import (
     Citation,
@@ -169,8 +169,9 @@ class ContentPart:
         """Read `to_dict`'s form.
 
         Raises:
-            InvalidValueError: As in the constructor.
+            InvalidValueError: As in the constructor; or it is no mapping.
         """
+        check_mapping("ContentPart", data)
         return cls(
             data.get("type", "text"),
             data.get("text"),

@@ -51,10 +51,10 @@ def place_custom(
     if event.id is not None:
         number = (numbers(known) if known_numbers is None else known_numbers).get((event.name, event.id))
         if number is not None:
-            return (*known[:number], (known[number][0], event), *known[number + 1 :])
+            return known[:number] + ((known[number][0], event),) + known[number + 1 :]  # noqa: RUF005 — a copy less
     if limits is not None and len(known) >= limits.blocks:
         raise LimitExceededError.of("blocks", limits.blocks, "the number of custom events in one message")
-    return (*known, (place, event))
+    return known + ((place, event),)  # noqa: RUF005
 
 
 def to_placed(value: Iterable[tuple[int, Custom]] | None) -> tuple[Placed, ...]:

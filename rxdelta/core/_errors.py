@@ -12,6 +12,7 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from rxdelta.core._redact import redact
+from rxdelta.core._visible import visible
 
 if TYPE_CHECKING:
     from rxdelta.core._events import StreamError
@@ -309,7 +310,9 @@ def described(error: BaseException) -> str:
 
 
 def quote(text: str) -> str:
-    """The beginning of a text for an error message, with apparent secrets, such as keys, removed.
+    """The beginning of a text for an error message, on one line, with apparent secrets, such as keys, removed.
+
+    Errors are logged and shown on terminals, so what would control a terminal is made visible.
 
     Example:
         >>> quote('{"token": "sk-abc123def456"}')
@@ -318,7 +321,7 @@ def quote(text: str) -> str:
         200
     """
     # Redact more text than is shown: the beginning of a secret that is cut in two does not look like a secret.
-    shown = redact(text[: 2 * _QUOTED])
+    shown = visible(redact(text[: 2 * _QUOTED]), lines=False)
     if len(text) > 2 * _QUOTED:
         shown = f"{shown[:-_QUOTED]}…"
     return shown if len(shown) <= _QUOTED else f"{shown[: _QUOTED - 1]}…"

@@ -31,9 +31,17 @@ def to_text(value: str) -> str:
 
 
 def to_run_id(value: str | None) -> str | None:
+    return _run("run_id", value)
+
+
+def to_parent_run_id(value: str | None) -> str | None:
+    return _run("parent_run_id", value)
+
+
+def _run(field: str, value: str | None) -> str | None:
     if value is None or isinstance(value, str):
         return clean(value)
-    raise InvalidValueError.of([("run_id", value, "must be a string")])
+    raise InvalidValueError.of([(field, value, "must be a string")])
 
 
 def to_reason(value: FinishReason | str | None) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._event_fields import to_run_id
 from rxdelta.core._events import (
     AttemptReset,
@@ -28,7 +27,7 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._fast_constructor import set_field
 from rxdelta.core._frozen import is_mapping
-from rxdelta.core._stored_form import check_format, to_more, unknown_fields
+from rxdelta.core._stored_form import check_format, check_mapping, to_more, unknown_fields
 from rxdelta.core._usage_wire import usage_from_wire
 from rxdelta.core._values import ToolResult
 
@@ -51,8 +50,7 @@ def from_dict(data: Mapping[str, Any]) -> Event:
         >>> rd.events.from_dict({"event": "content-block-delta", "index": 0, "delta": {"type": "text-delta", "text": "Hi"}})
         TextDelta(index=0, text='Hi', choice=0)
     """
-    if not is_mapping(data):
-        raise InvalidValueError.of([("event", data, "must be a mapping")])
+    check_mapping("event", data)
     check_format(data)
     name = data.get("event")
     read = _READERS.get(name) if isinstance(name, str) else None

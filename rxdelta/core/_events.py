@@ -12,6 +12,7 @@ from rxdelta.core._event_fields import (
     to_finish_content,
     to_index,
     to_metadata,
+    to_parent_run_id,
     to_payload,
     to_reason,
     to_run_id,
@@ -119,7 +120,7 @@ class MessageStart(_WireForm):
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=to_metadata)
     choice: int = attrs.field(default=0, kw_only=True)
     run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
-    parent_run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    parent_run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_parent_run_id)
     violations: FrozenDict[int] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_violations)
     more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
     assumed: bool = attrs.field(default=False, kw_only=True, eq=False)
@@ -336,7 +337,7 @@ class MessageFinish(_WireForm):
 
     def __attrs_post_init__(self) -> None:
         _take_out(self, "finish_reason", "provider_reason")
-        if self.reason is None:
+        if self.reason is None and isinstance(self.provider_reason, str):
             object.__setattr__(self, "reason", self.provider_reason)
         check(
             [

@@ -28,7 +28,10 @@ _SHOWN = 50_000
 
 _FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"(?<!`)(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
-_MARKS = re.compile(r"<|!(?=\[)|\](?=[(:])|(?<=\])[(:]")
+_MARKS = re.compile(
+    r"<|!(?=\[)|\](?=[(:])|(?<=\])[(:]|\\(?=(?:href|url|class|cssId|data|style|require)(?![a-zA-Z]))"
+)
+"""What makes HTML, pictures and links; in formulas, which notebooks draw, these are macros."""
 
 
 def markdown(reply: Snapshot | Message) -> str:

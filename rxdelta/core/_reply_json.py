@@ -10,7 +10,7 @@ from rxdelta.core._custom import custom_from_json, custom_to_json
 from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._frozen import is_list, is_mapping, thaw
 from rxdelta.core._literals import CALL_TYPES
-from rxdelta.core._stored_form import check_format, unknown_fields
+from rxdelta.core._stored_form import check_format, check_mapping, unknown_fields
 from rxdelta.core._tool_call import ToolCall
 from rxdelta.core._values import TokenUsage, whole_number, without_empty
 
@@ -60,8 +60,7 @@ def reply_to_dict(reply: Snapshot | Message) -> dict[str, Any]:
 
 def reply_fields(data: Mapping[str, Any], what: str) -> dict[str, Any]:
     """The fields that the object has, as keywords for the constructor. `what` names the object in errors."""
-    if not is_mapping(data):
-        raise InvalidValueError.of([(what, data, "must be a mapping")])
+    check_mapping(what, data)
     check_format(data)
     fields: dict[str, Any] = {name: data[name] for name in _PLAIN if name in data}
     fields["more"] = unknown_fields(data, _FIELDS)

@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core._errors import InvalidValueError
-from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["check_format", "to_more", "unknown_fields"]
+__all__ = ["check_format", "check_mapping", "to_more", "unknown_fields"]
 
 _FORMAT = 1
 
@@ -33,6 +33,16 @@ def check_format(data: Mapping[str, Any]) -> None:
     if number > _FORMAT:
         what = f"is {number}, but this version of rxdelta reads format {_FORMAT} only: a newer one wrote the value"
         raise InvalidValueError.of([("format", number, what)])
+
+
+def check_mapping(what: str, data: object) -> None:
+    """Check that stored data is an object. `what` names it in the error.
+
+    Raises:
+        InvalidValueError: It isn't one.
+    """
+    if not is_mapping(data):
+        raise InvalidValueError.of([(what, data, "must be a mapping")])
 
 
 def unknown_fields(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:

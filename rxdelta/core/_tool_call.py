@@ -15,7 +15,7 @@ from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, 
 from rxdelta.core._literals import CALL_TYPES, CallStatus, CallType, ExecutionStatus, words
 from rxdelta.core._origin import Origin
 from rxdelta.core._partial_json_parser import PartialJsonParser
-from rxdelta.core._stored_form import to_more, unknown_fields
+from rxdelta.core._stored_form import check_mapping, to_more, unknown_fields
 from rxdelta.core._strict_json import InvalidJson, parse_object
 from rxdelta.core._text import extend, finish_text, join_when_read, last_characters, text_length
 from rxdelta.core._values import (
@@ -299,10 +299,11 @@ class ToolCall(Generic[A, K]):
         """Read `to_dict`'s form, as untrusted input: an index of digits is cast, a complete call is parsed.
 
         Raises:
-            InvalidValueError: As in the constructor.
+            InvalidValueError: As in the constructor; or it is no mapping.
             InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
                 object.
         """
+        check_mapping("ToolCall", data)
         given, result = data.get("type"), data.get("result")
         kind: Any = given if isinstance(given, str) and given in CALL_TYPES else "tool_call"
         arguments = data.get("arguments_text")

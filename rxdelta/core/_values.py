@@ -13,7 +13,7 @@ from rxdelta.core._fast_constructor import fast_constructor
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze, freeze_mapping, is_iterable, is_mapping, thaw
 from rxdelta.core._limits import DEFAULT_LIMITS
 from rxdelta.core._options import alternatives
-from rxdelta.core._stored_form import to_more, unknown_fields
+from rxdelta.core._stored_form import check_mapping, to_more, unknown_fields
 from rxdelta.core._strict_json import clean_text
 from rxdelta.core._wrong_use import public_signature
 
@@ -177,7 +177,12 @@ class Citation:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Citation:
-        """Read `to_dict`'s form, or a provider's own object, which is kept in `raw` if it has other fields."""
+        """Read `to_dict`'s form, or a provider's own object, which is kept in `raw` if it has other fields.
+
+        Raises:
+            InvalidValueError: It is no mapping.
+        """
+        check_mapping("Citation", data)
         known = {
             field.name: data[field.name]
             for field in attrs.fields(cls)
@@ -335,8 +340,9 @@ class TokenUsage:
         """Read `to_dict`'s form; strings of digits are read as numbers.
 
         Raises:
-            InvalidValueError: A count is negative or not a number.
+            InvalidValueError: A count is negative or not a number; or it is no mapping.
         """
+        check_mapping("TokenUsage", data)
         counts = {name: whole_number(data.get(name)) for name in USAGE_COUNTS}
         billed = data.get("billed")
         if is_mapping(billed):
@@ -446,8 +452,9 @@ class ToolResult:
         """Read `to_dict`'s form.
 
         Raises:
-            InvalidValueError: As in the constructor.
+            InvalidValueError: As in the constructor; or it is no mapping.
         """
+        check_mapping("ToolResult", data)
         return cls(
             data.get("call_id"),
             data.get("content"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from rxdelta.core import clean_text
-from rxdelta.framing.sse_frames import DONE, frame_json, refuse_frame
+from rxdelta.framing.sse_frames import DONE, LINE_ENDS, frame_json, refuse_frame
 
 __all__ = ["NDJSON_HEADERS", "NDJSON_KEEP_ALIVE", "ndjson_line"]
 
@@ -23,9 +23,6 @@ NDJSON_HEADERS: Final[Mapping[str, str]] = {
 }
 """Headers of a response that streams lines of JSON, also through proxies."""
 
-_ESCAPED: Final = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
-"""Characters that end a line to some clients, as to `httpx`, which Ollama's package for Python reads lines by."""
-
 
 def ndjson_line(frame: object) -> bytes:
     """Write a frame as one line of JSON. A frame is a JSON object or an `ag_ui.core` event.
@@ -41,5 +38,5 @@ def ndjson_line(frame: object) -> bytes:
         raise refuse_frame(frame, "must be a JSON object or an AG-UI event")
     written = frame_json(frame)
     if not written.isascii():
-        written = clean_text(written).translate(_ESCAPED)
+        written = clean_text(written).translate(LINE_ENDS)
     return f"{written}\n".encode()

@@ -14,6 +14,7 @@ from rxdelta.core.events import EVENT_TYPES
 __all__ = [
     "DONE",
     "KEEP_ALIVE",
+    "LINE_ENDS",
     "SSE_HEADERS",
     "Done",
     "NamedFrame",
@@ -63,6 +64,11 @@ SSE_HEADERS: Final[Mapping[str, str]] = {
 }
 """Headers of a response that streams events, also through proxies."""
 
+LINE_ENDS: Final = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
+"""Characters that end a line to some clients, as to `httpx`, with which clients in Python read lines; and how JSON escapes them."""
+
+_ends_a_line = re.compile("[\x85\u2028\u2029]").search
+
 _FORBIDDEN = frozenset("\r\n\0")
 """Characters that would end the field of an id, or void it."""
 
@@ -94,9 +100,14 @@ def sse_frame(frame: object, id: str | None = None) -> bytes:
             raise InvalidValueError.of([("frame", frame, "must have a `type` that is a string on one line")])
         field += f"event: {name}\n"
     try:
-        return f"{field}data: {_by_form(frame) or _data(frame)}\n\n".encode()
+        return f"{field}data: {_on_each_clients_line(_by_form(frame) or _data(frame))}\n\n".encode()
     except UnicodeEncodeError:  # half a surrogate pair, which an object that writes itself may refuse
-        return f"{field}data: {clean_text(_data(frame))}\n\n".encode()
+        return f"{field}data: {_on_each_clients_line(clean_text(_data(frame)))}\n\n".encode()
+
+
+def _on_each_clients_line(data: str) -> str:
+    """JSON without the characters that end a line to some clients only."""
+    return data if data.isascii() or _ends_a_line(data) is None else data.translate(LINE_ENDS)
 
 
 _FORMS: Final[dict[object, tuple[object, str, str, str, str, str]]] = {}

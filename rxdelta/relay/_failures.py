@@ -70,10 +70,12 @@ def _is_huge(value: Any) -> bool:
 
 def error_from_dict(data: Mapping[str, Any]) -> RxDeltaError:
     """The error again. An unknown class becomes a `StreamInterrupted` with the same text."""
-    kind = _kinds(RxDeltaError).get(data["error"])
-    if kind is None:
-        return StreamInterrupted(str(data["text"]))
-    return _made(kind, str(data["text"]), data["fields"])
+    kind, text = _kinds(RxDeltaError).get(data["error"]), str(data["text"])
+    fields = {name: value for name, value in data["fields"].items() if not name.startswith("_")}
+    if kind is not None:
+        with suppress(Exception):  # it lacks a field, since somebody else has written it
+            return copy(_made(kind, text, fields))  # as each reader gets one
+    return StreamInterrupted(text)
 
 
 def _kinds(kind: type[RxDeltaError]) -> dict[str, type[RxDeltaError]]:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeGuard
 
 import attrs
 
 from rxdelta.core import Event, InvalidValueError
 
-__all__ = ["Entry", "check_entry_id", "check_stream_id", "check_tenant", "entry_id", "number_of"]
+__all__ = [
+    "Entry",
+    "check_entry_id",
+    "check_stream_id",
+    "check_tenant",
+    "entry_id",
+    "is_epoch",
+    "is_name",
+    "number_of",
+]
 
 _LONGEST_NAME = 256
-_ENTRY_ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,17})", re.ASCII)
+_EPOCH = re.compile(r"[0-9a-f]{16}")
+_ENTRY_ID = re.compile(rf"({_EPOCH.pattern})-([1-9][0-9]{{0,17}})", re.ASCII)
 
 
 @attrs.frozen
@@ -47,10 +57,19 @@ def check_tenant(tenant: Any) -> str:
     return _check_name("tenant", tenant)
 
 
+def is_name(name: object) -> TypeGuard[str]:
+    """Whether it can be the name of a stream or a tenant."""
+    # A lone surrogate isn't printable.
+    return isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME and name.isprintable()
+
+
+def is_epoch(epoch: object) -> bool:
+    """Whether it can be a log's epoch, with which the ids of its entries begin."""
+    return isinstance(epoch, str) and _EPOCH.fullmatch(epoch) is not None
+
+
 def _check_name(field: str, name: Any) -> str:
-    if (
-        isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME and name.isprintable()
-    ):  # a lone surrogate isn't printable
+    if is_name(name):
         return name
     raise InvalidValueError.of([(field, name, "must be a string of 1 to 256 printable characters")])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rxdelta.core import InvalidValueError
@@ -24,10 +25,11 @@ def store_at(url: str, *, prefix: str, replicas: int) -> Store:
     Raises:
         InvalidValueError: It is no such URL; or a package isn't installed.
     """
-    scheme = url.partition(":")[0]
+    scheme = url.partition("://")[0]
     kind = "valkey" if scheme.startswith(("valkey", "redis")) else _SCHEMES.get(scheme)
     if kind is None:
-        shown = f"{scheme[:20]}:…" if ":" in url else "…"  # what stands there may be a password
+        named = re.match(r"[a-zA-Z][\w+.-]{0,19}://", url)  # anything else may be a user or a password
+        shown = f"{named[0]}…" if named else "…"
         raise InvalidValueError.of([("store", shown, _WANTED)])
     if replicas and kind != "valkey":
         raise InvalidValueError.of([("replicas", replicas, "can only be given for Valkey or Redis")])

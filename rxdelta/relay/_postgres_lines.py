@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import re
 import socket
 from collections import deque
 from contextlib import suppress
@@ -204,12 +205,18 @@ def _is_connection(made: Any) -> TypeGuard[Connection]:
 def _address(where: str) -> Callable[[], Any]:
     try:
         known = conninfo.conninfo_to_dict(where)
-    except psycopg.Error:  # its text may quote a part of a password
+    except (psycopg.Error, UnicodeError):  # whose text may quote a part of a password
         fix = "postgresql://user:password@host/database; percent-encode what is special in a password"
         raise InvalidValueError.of(
             [("where", "(not shown)", "is no address that libpq can read", fix)]
         ) from None
     _, has_scheme, rest = where.partition("://")
+    if re.search(
+        r"[\x00-\x1f\x7f]" if has_scheme else "\0", where
+    ):  # libpq reads up to a NUL: options behind it are lost
+        raise InvalidValueError.of(
+            [("where", "(not shown)", "has a line break or another control character")]
+        )
     authority, _, path = rest.partition("?")[0].partition("/")
     if has_scheme and (
         authority.count("@") > 1 or "@" in path
@@ -218,8 +225,23 @@ def _address(where: str) -> Callable[[], Any]:
         raise InvalidValueError.of([("where", "(not shown)", "is ambiguous", fix)])
     more: dict[str, Any] = {name: value for name, value in _OWN.items() if known.get(name) is None}
 
-    def make() -> Any:
-        return psycopg.AsyncConnection.connect(where, autocommit=True, client_encoding="utf8", **more)
+    private = [
+        str(value) for name, value in known.items() if name not in ("host", "hostaddr", "port", "dbname")
+    ]
+
+    async def make() -> Any:
+        try:
+            return await psycopg.AsyncConnection.connect(
+                where, autocommit=True, client_encoding="utf8", **more
+            )
+        except psycopg.Error as error:
+            told = error
+        text = str(told)
+        for value in private:  # libpq and the server quote what they refuse: a user, an option
+            text = text.replace(f'"{value}"', '"…"')
+        raise (
+            told if text == str(told) else type(told)(text)
+        )  # not inside of `except`: it would be its context
 
     return make
 

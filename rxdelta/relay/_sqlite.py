@@ -75,7 +75,8 @@ def sqlite_store(url: str, prefix: str) -> SqliteStore:
     elif not slash or path in ("", ":memory:"):
         fault = _MEMORY
     if fault:
-        raise InvalidValueError.of([("store", url, fault)])
+        shown = f"sqlite:///{path}" if slash and not host else "sqlite:…"  # without what may be a password
+        raise InvalidValueError.of([("store", shown, fault)])
     return SqliteStore(path, prefix=prefix)
 
 
@@ -374,6 +375,7 @@ class _Worker:
                     raise InvalidValueError.of(
                         [("path", self._path, "is where SQLite can't share a file between processes")]
                     )
+                connection.text_factory = _text
                 connection.execute("PRAGMA synchronous = normal")
                 connection.execute("PRAGMA wal_autocheckpoint = 0")
                 tables = Tables(connection, self._prefix, self._terms)
@@ -540,6 +542,11 @@ class _Worker:
         ):  # a disk that is full, or somebody reads for long: what is written is safe all the same
             pass
         self._checkpoint_at = size + _WAL_BYTES
+
+
+def _text(stored: bytes) -> str:
+    """A name that somebody else has written, and that isn't UTF-8, keeps nobody from reading the others."""
+    return stored.decode("utf-8", "replace")
 
 
 def _make_file(path: str) -> None:

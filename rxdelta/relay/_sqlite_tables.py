@@ -127,7 +127,7 @@ class Tables:
         if found[0] != state:
             wrong = f"is used in this file as {found[0].removesuffix('_state')!r}, and SQLite's names know no case"
             raise InvalidValueError.of([("prefix", self._prefix, wrong)])
-        (form,) = self._one("SELECT form FROM {state}")
+        (form,) = self._one("SELECT form FROM {state}") or "?"
         if form != _FORM:
             wrong = f"has tables in the form {form} of another version of rxdelta; this version has the form {_FORM}"
             raise InvalidValueError.of([("prefix", self._prefix, wrong)])
@@ -301,6 +301,8 @@ class Tables:
         topics, (change, number) = list[Topic](), seen
         changed = "SELECT number, change, written_change, stopped_change, tenant, stream_id, epoch FROM {logs} WHERE change > ?"
         for log, last, written, stopped, tenant, stream_id, epoch in self._do(changed, change).fetchall():
+            if not all(type(value) is int for value in (last, written, stopped)):
+                continue  # written by somebody else: the others have their news
             if log > seen[1]:
                 topics.append(Topic("begun", tenant, stream_id))
             if written > seen[0]:

@@ -239,6 +239,8 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
                 self._end_or_raise(error, self.turn, self.on_error)
             finally:
                 self._effect_thread = None
+                if self.raised is not None:
+                    self.dispose()  # Rx's trampoline forgets what waits in it, such as this, at an exception
             if self.raised is not None:
                 raise self.raised
 

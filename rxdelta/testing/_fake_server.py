@@ -161,7 +161,10 @@ class _Answers(Connection):
 
     @property
     def _path(self) -> str:
-        return urlsplit(self.path).path
+        try:
+            return urlsplit(self.path).path
+        except ValueError:  # it is no URL
+            return self.path
 
     def do_POST(self) -> None:  # noqa: N802  # the base class's name
         try:
@@ -226,7 +229,8 @@ class _Answers(Connection):
             self.cut()
             return
         known = error.headers if isinstance(error, RecordedError) else {}
-        headers = {name: value for name, value in known.items() if name != "date"}  # which every answer has
+        # Every answer has a date. A recording may be anybody's: nothing in it begins another header.
+        headers = {name: value for name, value in known.items() if name != "date" and _is_header(name, value)}
         self.answer(status, served.error(StreamError(str(error)), status), headers)
 
     def _say(self, served: Endpoint, error: StreamError, status: int) -> None:
@@ -301,3 +305,7 @@ class _Answers(Connection):
         if served.last and any(isinstance(event, (MessageFinish, StreamError)) for event in script.events):
             self.send(served.last)
         self.end()
+
+
+def _is_header(name: str, value: str) -> bool:
+    return f"{name}{value}".isascii() and f"{name}{value}".isprintable()

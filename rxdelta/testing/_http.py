@@ -15,16 +15,20 @@ from socketserver import ThreadingTCPServer
 from threading import Lock, Thread, current_thread
 from time import monotonic
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
 
-from rxdelta.core import InvalidJson, parse_json
+from rxdelta.core import InvalidJson, parse_json, visible
 
 __all__ = ["ClientGone", "Connection", "Refused", "Server"]
 
 _LOG: Final = logging.getLogger("rxdelta.testing")
 HOST: Final = "127.0.0.1"
-_HERE: Final = frozenset([HOST, "localhost", "::1"])
-"""The names of this machine, by which pages and clients may ask."""
+_HERE: Final = re.compile(
+    r"[a-z][a-z0-9+.-]*://(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]*)?", re.ASCII | re.IGNORECASE
+)
+"""The origins of this machine, by whose names pages and clients may ask."""
+_ONCE: Final = ("host", "origin", "content-length", "transfer-encoding")
+"""Headers of which two readers could take two different ones, if a request had several."""
+_CONTROL: Final = re.compile(r"[\0-\x08\n-\x1f\x7f]")
 _MAX_BODY: Final = 1 << 28  # bytes
 _MAX_LINE: Final = 1 << 16
 _SIZE: Final = re.compile(b"[0-9A-Fa-f]+")
@@ -131,6 +135,8 @@ class Server(ThreadingTCPServer):
 class Connection(BaseHTTPRequestHandler):
     """Reads the requests of one client. What it answers is told in `do_POST` and so on."""
 
+    path = ""  # until a line of a request is read; a line that is none is answered, and so logged, too
+    default_request_version = "HTTP/1.0"  # of such a line; an answer to an older client has no status
     protocol_version = "HTTP/1.1"
     server_version = "rxdelta"
     sys_version = ""
@@ -142,7 +148,7 @@ class Connection(BaseHTTPRequestHandler):
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:  # noqa: ARG002  # the base class's names
         """Log that a request is answered: its method, its path and the status."""
-        _LOG.info("%s %s %d", self.command, self.path, code)
+        _LOG.info("%s %d", visible(f"{self.command} {self.path}", lines=False), code)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing else."""
@@ -153,16 +159,29 @@ class Connection(BaseHTTPRequestHandler):
         """Refuse a web page of another machine, also one that has made its own name point here.
 
         Raises:
-            Refused: It is one.
+            Refused: It is one; or the headers could be read in two ways.
         """
+        self._check_headers()
         host, origin = self.headers.get("host"), self.headers.get("origin")
-        if host is not None and _name_of(f"//{host}") not in _HERE:
+        if host is not None and not _HERE.fullmatch(f"http://{host}"):
             raise Refused(403, f"a fake provider must be asked as {HOST} or localhost, and not as {host!r}")
-        if origin is not None and _name_of(origin) not in _HERE:
+        if origin is not None and not _HERE.fullmatch(origin):
             advice = "; serve the page, for a file has no origin" if origin == "null" else ""
             raise Refused(
                 403, f"a fake provider answers pages of this machine only, and not of {origin!r}{advice}"
             )
+
+    def _check_headers(self) -> None:
+        if self.headers.defects or any(map(_CONTROL.search, self.headers.values())):
+            raise Refused(400, "each header of a request must be on one line: a name, a colon and a value")
+        for name in _ONCE:
+            if len(self.headers.get_all(name, ())) > 1:
+                raise Refused(400, f"a request must not have two headers {name!r}")
+        # Only the body of a POST is read. What follows another request's head must not be taken for a request.
+        if self.command != "POST" and (
+            "content-length" in self.headers or "transfer-encoding" in self.headers
+        ):
+            self.close_connection = True
 
     def read_object(self) -> dict[str, Any]:
         """The JSON object that was sent.
@@ -196,7 +215,7 @@ class Connection(BaseHTTPRequestHandler):
         return self._read(int(length[:20]), 0)
 
     def _read_chunks(self) -> bytes:
-        body = b""
+        body = bytearray()
         while True:
             size = self._read_line().partition(b";")[0].strip()
             if not _SIZE.fullmatch(size):
@@ -205,13 +224,16 @@ class Connection(BaseHTTPRequestHandler):
             if length == 0:
                 break
             body += self._read(length, len(body))
-            self._read_line()
+            if self._read_line().strip(b"\r\n"):
+                raise Refused(400, "a chunk must be as long as its size says")
         while self._read_line().strip():
             """A trailer, which says nothing here."""
-        return body
+        return bytes(body)
 
     def _read_line(self) -> bytes:
         line = self.rfile.readline(_MAX_LINE)
+        if len(line) == _MAX_LINE:
+            raise Refused(400, "a line between chunks is too long")
         if not line.endswith(b"\n"):
             raise ClientGone
         return line
@@ -227,9 +249,9 @@ class Connection(BaseHTTPRequestHandler):
     # The answer.
 
     def end_headers(self) -> None:
-        origin = self.headers.get("origin") if hasattr(self, "headers") else None
-        if origin is not None and _name_of(origin) in _HERE:
-            self.send_header("Access-Control-Allow-Origin", origin)
+        origins: list[str] = self.headers.get_all("origin", []) if hasattr(self, "headers") else []
+        if len(origins) == 1 and _HERE.fullmatch(origins[0]):
+            self.send_header("Access-Control-Allow-Origin", origins[0])
             self.send_header("Access-Control-Expose-Headers", "*")
             self.send_header("Vary", "Origin")
         super().end_headers()
@@ -303,10 +325,3 @@ class Connection(BaseHTTPRequestHandler):
                     selector.unregister(self.connection)  # it has sent another request
                 if left <= 0:
                     return
-
-
-def _name_of(url: str) -> str | None:
-    try:
-        return urlsplit(url).hostname
-    except ValueError:
-        return None

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reactivex.subject import Subject
 from support.loops import run
+from support.security_page import says
 
 import rxdelta as rd
 from rxdelta import events as ev
@@ -213,6 +214,7 @@ def test_a_source_waits_only_where_nothing_can_be_joined() -> None:
     run(main)
 
 
+@says("text that waits")
 @pytest.mark.parametrize("piece", ["x" * 30_000, "x"])
 def test_a_source_waits_for_a_reader_for_whom_much_text_waits(piece: str) -> None:
     """Short pieces count with the memory that they take."""

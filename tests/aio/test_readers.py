@@ -10,6 +10,7 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
 from support.loops import Stream, run, turns
+from support.security_page import says
 
 import rxdelta as rd
 
@@ -63,6 +64,7 @@ def test_for_each_with_latest_draws_the_newest_when_it_was_busy() -> None:
     run(main)
 
 
+@says("values that wait for a reader")
 @pytest.mark.parametrize("overflow", ["block", "join", "error"])
 def test_for_each_and_iterate_bound_what_waits(overflow: Any) -> None:
     events = [rd.events.ProviderEvent("p", str(number)) for number in range(20)]

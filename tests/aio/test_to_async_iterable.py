@@ -16,6 +16,7 @@ from reactivex.disposable import Disposable
 from reactivex.scheduler import ThreadPoolScheduler
 from reactivex.subject import Subject
 from support.loops import Stream, run, turns
+from support.security_page import says
 
 import rxdelta as rd
 from rxdelta.aio import _to_async_iterable
@@ -508,6 +509,7 @@ def test_a_reader_whose_values_come_by_another_thread_does_not_leave_a_shared_so
     run(main)
 
 
+@says("values by which a reader")
 @pytest.mark.parametrize("overflow", ["block", "join"])
 def test_a_stuck_reader_of_a_shared_source_is_ended_when_it_is_far_behind_and_the_others_get_everything(
     overflow: Any, monkeypatch: pytest.MonkeyPatch

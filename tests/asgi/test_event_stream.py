@@ -16,6 +16,7 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 from support.loops import run
+from support.security_page import says
 
 import rxdelta as rd
 from rxdelta import events as ev
@@ -188,6 +189,7 @@ def test_an_error_of_the_source_is_told_by_the_protocol(caplog: pytest.LogCaptur
     assert "secret" in caplog.text
 
 
+@says("A HEAD starts no request")
 def test_head_starts_no_request_and_has_the_headers() -> None:
     async def main() -> None:
         provider, asked = Provider(*BEGUN, hold=False), list[int]()

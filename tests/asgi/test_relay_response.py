@@ -16,6 +16,7 @@ import reactivex as rx
 from reactivex import operators as ops
 from support.encoded import encoded
 from support.loops import run
+from support.security_page import says
 from support.valkey_servers import ValkeyServer
 
 import rxdelta as rd
@@ -513,6 +514,7 @@ def test_an_error_that_the_encoder_does_not_write_is_the_servers() -> None:
     run(main)
 
 
+@says("A HEAD starts no request")
 def test_head_has_the_status_and_headers_and_no_body() -> None:
     async def main() -> None:
         async with served(lambda relay: ai_sdk(relay)) as (server, relay):

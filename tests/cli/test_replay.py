@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.security_page import says
 
 import rxdelta as rd
 from rxdelta.cli import main, picture, visible
@@ -570,6 +571,7 @@ def hostile_reply() -> bytes:
 PLACES = ["reasoning", "text", "name", "raw", "model"]
 
 
+@says("**Output that acts.**")
 def test_a_providers_control_characters_are_symbols_in_a_pipe(
     capsys: pytest.CaptureFixture[str], recording: Any
 ) -> None:
@@ -582,6 +584,7 @@ def test_a_providers_control_characters_are_symbols_in_a_pipe(
     assert visible(err) == err
 
 
+@says("**Output that acts.**")
 def test_a_providers_control_characters_are_symbols_on_a_terminal(recording: Any) -> None:
     with terminal("replay", recording(hostile_reply()), "--speed", "0") as shown:
         assert shown.code() == 0
@@ -592,6 +595,7 @@ def test_a_providers_control_characters_are_symbols_on_a_terminal(recording: Any
         assert visible(drawn) == drawn
 
 
+@says("**Output that acts.**")
 def test_a_providers_control_characters_in_its_error_are_symbols(
     capsys: pytest.CaptureFixture[str], recording: Any
 ) -> None:

@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rxdelta as rd
+from rxdelta.core import approved_result, decision_of, denied_result
 
 PART_TYPES = [
     "text", "reasoning", "image", "image_url", "audio", "video", "file", "file_url", "server_tool_result", "refusal",
@@ -158,6 +159,35 @@ def test_a_complete_call_from_outside_must_be_one(data: dict[str, Any], field: s
         data.get("call_id", "null").replace("null", "") or None,
         data["name"],
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"), [("tool_call", None), ("server_tool_call", None), ("invalid_tool_call", "")]
+)
+def test_no_text_is_no_arguments_but_for_an_invalid_call(kind: str, arguments: str | None) -> None:
+    assert rd.ToolCall.from_dict({"type": kind, "arguments": ""}).arguments == arguments
+
+
+def test_blocks_that_are_made_already_are_taken_as_they_are() -> None:
+    part, call = rd.ContentPart("text", "a"), rd.ToolCall(call_id="c", name="f")
+    delta = rd.MessageDelta.from_dict({"merged_content": [part], "tool_calls": [call]})
+    assert (delta.merged_content, delta.tool_calls) == ((part,), (call,))
+
+
+def test_a_result_tells_the_decision_that_it_was_made_of() -> None:
+    decisions = [
+        decision_of(make("c", reason))
+        for make in (approved_result, denied_result)
+        for reason in ("why", None)
+    ]
+    assert decisions == [
+        rd.Approval(True, "why"),
+        rd.Approval(True),
+        rd.Approval(False, "why"),
+        rd.Approval(False),
+    ]
+    assert decision_of(rd.ToolResult("c", 5, metadata={"reason": "why"})) is None
+    assert decision_of(None) is None
 
 
 def test_what_a_provider_ran_needs_no_id() -> None:
@@ -391,6 +421,9 @@ def test_merging_calls() -> None:
         ("paused", "identified", "paused"),
         ("paused", "completed", "completed"),
         ("identified", "paused", "paused"),
+        ("paused", "executing", "executing"),
+        ("executing", "paused", "paused"),
+        ("paused", "resumed", "resumed"),
     ],
 )
 def test_bad_input_56_an_execution_status_never_goes_back(

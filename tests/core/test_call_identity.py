@@ -73,11 +73,16 @@ PAY, PAY_2 = ("c", "pay", {"a": 1}), ("c-2", "pay", {"a": 2})
         pytest.param([*call(0), *call(1, args='{"a": 2}', end=False), ev.BlockDelta(1, {"id": "d"}), ev.BlockFinish(1)], [PAY, ("d", "pay", {"a": 2})], id="gets its own id late"),
         pytest.param([*call(0), *call(1, name="", end=False), ev.BlockDelta(1, {"name": "see"}), ev.BlockFinish(1)], [PAY, ("c-2", "see", {"a": 1})], id="gets another name late"),
         pytest.param([*call(0), *call(0)], [PAY], id="again in its place"),
+        pytest.param([*call(0, None, end=False), ev.BlockDelta(0, {"id": "c"}), ev.BlockFinish(0), *call(1)], [PAY], id="again, of a call whose id came last"),
+        pytest.param([*call(0), *call(1), ev.ToolCallDelta(1, "x"), ev.BlockDelta(1, {"x": 1}), ev.BlockFinish(1)], [PAY], id="again, and more of it behind its end"),
+        pytest.param([*call(0), *call(1)[:3], START, *call(1)[3:]], [PAY], id="again, with the message's start in its middle"),
+        pytest.param([*call(0, "d", end=False), ev.BlockDelta(0, {"id": "c"}), ev.BlockFinish(0), *call(1, "d", args='{"a": 2}')], [PAY, ("d", "pay", {"a": 2})], id="an id that its first call has given up"),
         pytest.param([*call(0, None), *call(1, None)], [(None, "pay", '{"a": 1}')] * 2, id="no ids"),
         pytest.param([*call(0), *call(1, "c-2", args="{}"), *call(2, args='{"a": 2}')], [PAY, ("c-2", "pay", {}), ("c-3", "pay", {"a": 2})], id="the next id is taken"),
         pytest.param([*call(0), *call(1, name="see", end=False), *call(2), *call(3, name="see"), ev.BlockFinish(1)], [PAY, ("c-2", "see", {"a": 1})], id="both again, while the second goes on"),
         pytest.param([*call(0, args="{"), *call(1, args="{")], [("c", "pay", "{")], id="again, invalid"),
         pytest.param([*call(0), ev.BlockStart(1, {"type": "text", "text": "c"}), ev.BlockFinish(1)], [PAY, None], id="a text"),
+        pytest.param([*call(0), *call(1), ev.BlockStart(2, {"type": "text", "text": "c"}), ev.BlockDelta(2, {"x": 1}), ev.BlockFinish(2), ev.ToolCallDelta(7, "x")], [PAY, None], id="a text with news, behind a repetition"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("how", ["once", "twice"])
@@ -145,6 +150,14 @@ def test_news_of_an_id_are_news_of_all_that_had_it() -> None:
     assert [event.call_id for event in events if isinstance(event, ev.ToolUpdate)] == ["c", "c", "c-2"]
 
 
+def test_what_is_held_can_be_dropped_before_it_is_asked_for_again() -> None:
+    calls = CallIdentity()
+    calls.steps([START, *call(0), *call(1, args='{"a": 2', end=False)])
+    calls.drop_held()
+    assert calls.close() == []
+    assert [*calls.step(END)] == [END]
+
+
 def test_what_is_held_is_bounded() -> None:
     calls = CallIdentity(rd.Limits(block_chars=10_000))
     calls.steps([START, *call(0), *call(1, args="", end=False)])
@@ -177,6 +190,8 @@ def test_each_call_is_told_once_however_they_interleave(events: list[rd.Event]) 
     assert len({call_id for call_id, _, _ in calls}) == len(calls)
     assert {(name, str(arguments)) for _, name, arguments in calls} == every
     assert told(told(events)) == told(events)
+    # All blocks have ended, so nothing waits for the message's end.
+    assert [*CallIdentity().steps(events[:-1])] == told(events)[:-1]
 
 
 @given(replies(), st.data())

@@ -61,7 +61,37 @@ def test_an_error_is_short_however_long_the_place_is() -> None:
     assert len(error.field) > 10_000
 
 
+def test_an_error_has_the_facts_that_it_was_made_with() -> None:
+    facts = {"field": "index", "value": -1}
+    assert vars(rd.InvalidValueError("no", **facts)).items() >= facts.items()  # type: ignore[arg-type]
+    denied = rd.errors.AccessDeniedError("no", action="watch", stream_id="chat")
+    assert (denied.action, denied.stream_id) == ("watch", "chat")
+    plain = rd.errors.AccessDeniedError("no")
+    assert (plain.action, plain.stream_id) == ("", "")
+    broken = rd.errors.InvalidToolCallError("no", call_id="c", name="f", field="arguments")
+    assert (broken.call_id, broken.name, broken.field) == ("c", "f", "arguments")
+    busy = rd.ProviderError("busy", type="t", code="529", transient=True, snapshot=SNAPSHOT)
+    assert (busy.type, busy.code, busy.transient, busy.snapshot) == ("t", "529", True, SNAPSHOT)
+    assert rd.ProtocolError("no", violation="v").violation == "v"
+
+
+def test_an_error_quotes_a_short_text_whole_and_the_beginning_of_a_long_one() -> None:
+    whole = []
+    for length in range(300):
+        error = rd.InvalidValueError.of([("name", "x" * length, "is wrong")])
+        quoted, cut, _ = str(error).partition("name='")[2].rstrip("')").partition("…")
+        assert quoted == "x" * len(quoted)
+        whole.append(not cut and len(quoted) == length)
+        assert whole[-1] or len(quoted) > 20
+    assert whole == sorted(whole, reverse=True)  # from some length on none is shown whole
+    assert (whole[20], whole[-1]) == (True, False)
+
+
 def test_what_an_error_says() -> None:
+    assert (
+        str(rd.errors.MalformedChunkError.at("f", "", "an object", 3))
+        == "malformed f chunk: as the chunk expected an object, found 3"
+    )
     assert str(ERRORS[1]) == "malformed openai-chat chunk: at choices[0] expected an object, found 3"
     assert str(ERRORS[4]) == "the provider ended the stream with an error (overloaded_error/529): busy"
     assert str(rd.ProviderError("busy")) == "the provider ended the stream with an error: busy"

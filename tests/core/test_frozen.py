@@ -154,7 +154,18 @@ def test_what_a_person_gives_must_be_json(value: object, said: str) -> None:
     assert said in str(caught.value)
 
 
-def test_what_a_provider_sends_is_never_refused() -> None:
+@pytest.mark.parametrize(
+    ("event", "field"),
+    [
+        (lambda sent: rd.events.ProviderEvent("p", "n", sent), "payload"),
+        (lambda sent: rd.events.BlockStart(0, sent), "content"),
+        (lambda sent: rd.events.BlockDelta(0, sent), "fields"),
+        (lambda sent: rd.events.BlockFinish(0, sent), "content"),
+        (lambda sent: rd.events.MessageStart(metadata=sent), "metadata"),
+        (lambda sent: rd.events.MessageFinish("stop", metadata=sent), "metadata"),
+    ],
+)
+def test_what_a_provider_sends_is_never_refused(event: Callable[[Any], Any], field: str) -> None:
     class Odd:
         def __repr__(self) -> str:
             return "odd\ud83d"
@@ -167,7 +178,7 @@ def test_what_a_provider_sends_is_never_refused() -> None:
         "odd": Odd(),
         "deep": deep(100_000),
     }
-    payload = rd.events.ProviderEvent("p", "n", sent).payload
+    payload = getattr(event(sent), field)
     shown = {key: value for key, value in payload.items() if key != "deep"}
     assert shown == {"nan": None, "inf": None, "long": None, "1": "key", "odd": "odd\ufffd"}
     assert json.dumps(payload["deep"]) == "[" * 199 + "null" + "]" * 199
@@ -183,6 +194,12 @@ def test_the_deepest_value_allowed_survives_everything() -> None:
     assert hash(call) == hash(
         rd.ToolCall(call_id="c", name="f", arguments={"a": deep(199)}, status="complete")
     )
+
+
+def test_a_result_may_be_as_deep_as_arguments() -> None:
+    assert rd.ToolResult("c", deep(200)).to_dict()["content"] == deep(200)
+    with pytest.raises(rd.InvalidValueError, match="content"):
+        rd.ToolResult("c", deep(201))
 
 
 def test_bad_input_61_hostile_keys_are_plain_data() -> None:

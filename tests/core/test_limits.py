@@ -7,6 +7,7 @@ import tracemalloc
 import attrs
 import pytest
 from core.strategies import fold
+from support.security_page import says
 
 import rxdelta as rd
 
@@ -35,6 +36,7 @@ def refused(folding: rd.Fold, event: rd.Event) -> rd.errors.LimitExceededError:
     return caught.value
 
 
+@says("blocks of a message")
 def test_too_many_blocks_keep_those_that_came() -> None:
     folding = rd.Fold(limits=rd.Limits(blocks=3))
     for index in range(3):
@@ -46,6 +48,7 @@ def test_too_many_blocks_keep_those_that_came() -> None:
     assert folding.step(ev.BlockStart(1, TEXT)).text == "02"  # a block begun again is no new one
 
 
+@says("characters of a block")
 @pytest.mark.parametrize(
     ("start", "delta"),
     [
@@ -146,6 +149,7 @@ def test_bad_input_4_an_absurd_index_is_beyond_the_limit(make: object, index: in
     assert caught.value.limit == "index"
 
 
+@says("a block's index")
 def test_a_fold_may_be_stricter_about_indexes() -> None:
     folding = rd.Fold(limits=rd.Limits(index=10))
     folding.step(ev.BlockStart(9, TEXT))
@@ -184,6 +188,7 @@ def test_bad_input_2_a_negative_index_never_counts_from_the_end() -> None:
             make()
 
 
+@says("choices of a stream")
 def test_more_choices_than_allowed_are_refused() -> None:
     lifecycle = rd.core.ProtocolChecker()
     for choice in range(1_024):
@@ -192,3 +197,20 @@ def test_more_choices_than_allowed_are_refused() -> None:
     with pytest.raises(rd.errors.LimitExceededError) as caught:
         lifecycle.check(ev.MessageStart(choice=1))
     assert (caught.value.limit, caught.value.maximum) == ("choices", 1_024)
+
+
+def test_the_members_of_usage_and_metadata_are_counted_with_the_event_that_brings_them() -> None:
+    members = {f"k{number}": 1 for number in range(3)}
+    for limit in (2, 3):
+        for event in (
+            ev.MessageStart(metadata=members),
+            ev.MessageFinish("stop", metadata=members),
+            ev.UsageUpdate(rd.TokenUsage(input_tokens=1, raw=members)),
+        ):
+            folding = rd.Fold(limits=rd.Limits(members=limit))
+            if limit == 3:
+                folding.step(event)
+            else:
+                assert "members" in str(refused(folding, event))
+                assert not folding.snapshot.metadata
+                assert folding.snapshot.usage is None

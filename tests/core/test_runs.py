@@ -10,9 +10,11 @@ import pytest
 from core.strategies import events, every_event, word
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.security_page import says
 
 import rxdelta as rd
 from rxdelta.core import Walk, Walks
+from rxdelta.core import in_run as named_within
 
 ev = rd.events
 FOR_ANY_RUN = (ev.ToolUpdate, ev.MessageInterrupted, ev.AttemptReset, ev.ProviderEvent, ev.StreamError)
@@ -46,10 +48,47 @@ def test_an_event_without_a_run_prints_and_is_written_as_if_there_were_none(even
     assert named != event
 
 
+@example(ev.Custom("n", 1), "a")
 @given(every_event, word)
 def test_the_run_is_read_back(event: Any, run_id: str) -> None:
     named = in_run(event, run_id)
-    assert ev.from_dict(named.to_dict()) == named
+    read = ev.from_dict(named.to_dict())
+    assert read == named
+    assert getattr(read, "more", {}) == getattr(named, "more", {})  # which equality leaves out
+
+
+STARTS = st.builds(ev.MessageStart, st.none() | word, parent_run_id=st.none() | word)
+
+
+@given(every_event | STARTS, word, st.none() | word, st.none() | word)
+def test_a_run_within_another_has_both_names(
+    event: Any, outer: str, inner: str | None, above: str | None
+) -> None:
+    given_name = in_run(event, inner)
+    named = named_within(given_name, outer, above)
+    assert named.run_id == (outer if inner is None else f"{outer}/{inner}")
+    if isinstance(event, ev.MessageStart):
+        old = event.parent_run_id
+        assert named.parent_run_id == (above if old is None else f"{outer}/{old}")
+        named = attrs.evolve(named, parent_run_id=old)
+    assert in_run(named, inner) == given_name
+
+
+@pytest.mark.parametrize("begun", [(), ("a",), ("a", "b"), (None, "a")])
+def test_an_applications_event_of_a_run_that_has_not_begun_begins_none(begun: tuple[str | None, ...]) -> None:
+    walks = Walks()
+    for run_id in begun:
+        for event in reply(run_id)[:3]:
+            for walk in walks.of(event):
+                walk.step(event)
+    other = ev.Custom("n", 1, run_id="z")
+    known = [*walks.of(other)]
+    assert [walk.run_id for walk in known] == [*begun]
+    assert [*walks.of(other)] == known
+    for run_id in filter(None, begun):
+        assert [walk.run_id for walk in walks.of(ev.Custom("n", 1, run_id=run_id))] == [run_id]
+    (first,) = walks.of(ev.MessageStart(run_id="z"))
+    assert first not in known
 
 
 def test_a_run_must_be_a_string() -> None:
@@ -85,6 +124,22 @@ class TestFold:
         for event in (ev.MessageStart(run_id="b"), ev.MessageStart(choice=1, run_id="b")):
             with pytest.raises(rd.ProtocolError, match="group_by_run"):
                 fold.step(event)
+
+    @pytest.mark.parametrize(
+        "event",
+        [
+            ev.UsageUpdate(rd.TokenUsage(input_tokens=1)),
+            ev.MessageStart("m"),
+            ev.MessageStart(metadata={"a": 1}),
+            ev.BlockStart(0, {"type": "text"}),
+        ],
+        ids=lambda event: type(event).__name__,
+    )
+    def test_whatever_the_message_shows_first_settles_its_run(self, event: rd.Event) -> None:
+        fold = rd.Fold()
+        fold.step(event)
+        with pytest.raises(rd.ProtocolError, match="group_by_run"):
+            fold.step(ev.MessageStart(run_id="b"))
 
     def test_long_names_of_runs_are_not_quoted_whole(self) -> None:
         fold = rd.Fold()
@@ -216,9 +271,10 @@ def test_a_run_is_followed_as_if_it_were_alone(one: list[Any], other: list[Any],
     assert [*filter(None, together)] == [*filter(None, expected)]
 
 
-def test_an_event_of_any_run_goes_to_the_runs_that_have_begun() -> None:
+@pytest.mark.parametrize("begun", [("a",), ("a", "b"), (None, "a", "b")])
+def test_an_event_of_any_run_goes_to_the_runs_that_have_begun(begun: tuple[str | None, ...]) -> None:
     walks = Walks()
-    for run_id in (None, "a", "b"):
+    for run_id in begun:
         for event in reply(run_id)[:3]:
             for walk in walks.of(event):
                 walk.step(event)
@@ -226,7 +282,7 @@ def test_an_event_of_any_run_goes_to_the_runs_that_have_begun() -> None:
         (walk.run_id, walk.step(ev.MessageInterrupted())[-1].kind)
         for walk in walks.of(ev.MessageInterrupted())
     ]
-    assert stopped == [(None, "ended"), ("a", "ended"), ("b", "ended")]
+    assert stopped == [(run_id, "ended") for run_id in begun]
     (later,) = walks.of(ev.BlockStart(0, {"type": "text"}, run_id="c"))
     assert not later.over
 
@@ -241,6 +297,7 @@ def test_an_event_of_any_run_waits_for_the_first() -> None:
     assert not second.over
 
 
+@says("runs of a stream")
 def test_there_are_no_more_runs_than_the_limit() -> None:
     walks = Walks(rd.Limits(runs=2))
     for run_id in (None, "a"):

@@ -58,6 +58,23 @@ def test_parts_come_before_calls_and_each_has_a_key_of_its_kind() -> None:
     )
     assert [block.key for block in delta.blocks] == [("part", 1), ("call", None), ("call", 0)]
     assert rd.MessageDelta(merged_content=rd.ContentPart("text", "b")).blocks[0].key == ("part", 0)
+    part, call = {"type": "text", "text": "b"}, {"name": "f", "index": 2}
+    read = rd.MessageDelta.from_dict({"merged_content": [None, part], "tool_calls": [call]})
+    assert [block.key for block in read.blocks] == [("part", 1), ("call", 2)]
+
+
+@pytest.mark.parametrize(("arguments", "status"), [({"a": 1}, "incomplete"), ('{"a"', "incomplete")])
+def test_a_call_that_was_open_when_the_message_broke_off_is_invalid(arguments: Any, status: str) -> None:
+    call = {"type": "tool_call", "call_id": "c", "name": "f", "arguments": arguments, "status": status}
+    stored = rd.Snapshot.from_dict({"role": "assistant", "status": "interrupted", "blocks": [call]})
+    message = stored.to_message()
+    assert (message.tool_calls, [one.call_id for one in message.invalid_tool_calls]) == ((), ["c"])
+
+
+def test_a_part_without_text_has_none_in_a_message_too() -> None:
+    (part,) = rd.Message(blocks=[rd.ContentPart("text")]).blocks
+    assert isinstance(part, rd.ContentPart)
+    assert part.text is None
 
 
 @pytest.mark.parametrize(

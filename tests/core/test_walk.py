@@ -162,9 +162,32 @@ def test_a_block_that_was_let_go_opens_anew() -> None:
         (_, closed) = walk.step(ev.BlockFinish(index, TEXT))
         walk.let_go(closed.fold)
     assert not walk.blocks
-    assert walk.step(ev.BlockFinish(1, TEXT)) == ()
-    assert kinds(walk.step(ev.BlockStart("a", TEXT))) == ["opened"]
+    for index in (0, 1, "a"):
+        assert walk.step(ev.BlockFinish(index, TEXT)) == ()
+        assert kinds(walk.step(ev.BlockStart(index, TEXT))) == ["opened"]
     assert walk.count == 3
+
+
+def test_only_an_open_block_of_its_kind_and_choice_grows_by_a_piece() -> None:
+    walk = Walk(0)
+    assert walk.grow(ev.TextDelta(0, "x")) is None
+    walk.step(ev.BlockStart(0, TEXT))
+    pieces = [
+        ev.TextDelta(1, "x"),
+        ev.ToolCallDelta(0, "x"),
+        ev.TextDelta(0, "x", choice=1),
+        ev.TextDelta(0, ""),
+    ]
+    assert [walk.grow(piece) for piece in pieces] == [None] * 4
+    fold = walk.grow(ev.TextDelta(0, "y"))
+    assert fold is walk.blocks[0]
+    assert fold.block.text == "y"  # type: ignore[union-attr]
+
+
+def test_an_update_finds_a_call_of_the_message_by_its_id() -> None:
+    walk = Walk()
+    walk.step(ev.BlockFinish(0, WHOLE))
+    assert [walk.has_call(call_id) for call_id in (WHOLE["id"], "another")] == [True, False]
 
 
 def test_a_block_stays_as_it_was_if_its_new_content_is_too_long() -> None:

@@ -107,6 +107,52 @@ def test_a_message_is_made_by_hand_in_one_way() -> None:
     assert rd.Message.of("assistant", ["Well:", call]).blocks == (rd.ContentPart("text", "Well:"), call)
 
 
+VALUES: list[Any] = [
+    *sorted(rd.events.EVENT_TYPES, key=lambda kind: kind.__name__),
+    *(
+        rd.Approval,
+        rd.TokenUsage,
+        rd.ToolResult,
+        rd.Citation,
+        rd.ContentPart,
+        rd.ToolCall,
+        rd.Message,
+        rd.MessageDelta,
+        rd.Limits,
+    ),
+]
+NEEDED = {
+    **dict.fromkeys(("text", "data", "reasoning", "args", "call_id", "name", "provider", "message"), "a"),
+    "index": 0,
+    "content": {"type": "text"},
+    "fields": {"a": 1},
+    "type": "text",
+    "status": "executing",
+    "usage": rd.TokenUsage(input_tokens=1),
+    "approved": True,
+    "role": "user",
+    "payload": {},
+}
+WRONG = [object(), -1, True, 2.5, [object()], {1: object()}, "no such word", b"x"]
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=lambda kind: kind.__name__)
+def test_the_error_has_the_name_and_the_value_of_the_argument_that_is_refused(kind: Any) -> None:
+    parameters = signature(kind).parameters
+    needed = {name: NEEDED[name] for name, one in parameters.items() if one.default is one.empty}
+    kind(**needed)
+    for name in parameters.keys() - {"assumed"}:
+        named = set()
+        for value in WRONG:
+            try:
+                kind(**{**needed, name: value})
+            except rd.InvalidValueError as error:
+                named.add(error.field.partition("[")[0])
+                inside = [*value] if isinstance(value, (list, dict, bytes)) else []
+                assert any(error.value is one or error.value == one for one in [value, *inside])  # noqa: PT017
+        assert named == {name}
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -116,10 +162,24 @@ def test_a_message_is_made_by_hand_in_one_way() -> None:
         (lambda: rd.Message.of("tool", [rd.ToolResult("c1", 2)]), "stands in the conversation by itself"),  # type: ignore[list-item]
         (lambda: rd.Message(blocks="Hi"), 'rd.Message.of("user", "Hi")'),  # type: ignore[arg-type]
         (lambda: rd.Message(blocks=["Hi"]), 'rd.Message.of("user", "Hi")'),  # type: ignore[list-item]
+        (lambda: rd.to_events(HELLO), "role: is invalid"),
+        (lambda: Message(custom=[(-1, rd.events.Custom("n", 1))]), "custom: is invalid (got custom=-1)"),
+        (lambda: rd.TokenUsage(billed={"x": -1}), "billed['x']: must be"),
+        (lambda: rd.throttle_latest("50ms"), "seconds: must be a positive number"),  # type: ignore[arg-type]
+        (lambda: rd.throttle_latest("50ms"), "write 0.05"),  # type: ignore[arg-type]
+        (lambda: rd.throttle_latest(" 2.5 s "), "write 2.5"),  # type: ignore[arg-type]
+        (lambda: rd.throttle_latest(1e9 + 1), "at most 1e9"),
         (lambda: rd.ContentPart("Hi"), 'the type comes first: rd.ContentPart("text", "Hi")'),
     ],
 )
 def test_what_no_message_is_made_of_is_refused_with_the_cure(make: Callable[[], object], said: str) -> None:
     with pytest.raises(rd.InvalidValueError) as caught:
         make()
-    assert said in str(caught.value)
+    assert f" {said}" in f" {caught.value}"
+
+
+def test_a_length_of_time_may_be_a_billion_seconds_and_nothing_is_guessed_of_a_word() -> None:
+    rd.stall_timeout(1e9)
+    with pytest.raises(rd.InvalidValueError) as caught:
+        rd.throttle_latest("soon")  # type: ignore[arg-type]
+    assert str(caught.value).endswith("(got seconds='soon')")

@@ -40,6 +40,13 @@ def cut(chunking: Any, *fragments: str) -> list[str]:
     return pieces + drain(text, final=True)
 
 
+def test_what_was_fed_in_several_pieces_is_joined_at_once() -> None:
+    text = cutter("word")
+    for fragment in ("Let m", "", "e lo", "ok."):
+        text.feed(fragment)
+    assert drain(text, final=True) == ["Let ", "me ", "look."]
+
+
 @pytest.mark.parametrize(
     ("chunking", "text", "pieces"),
     [

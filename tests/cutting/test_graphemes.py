@@ -30,8 +30,10 @@ WHOLE = {
     "a heart on fire": "\u2764\ufe0f\u200d\U0001f525",
     "a keycap": "1\ufe0f\u20e3",
     "a flag": "\U0001f1e9\U0001f1ea",
+    "the first and the last letter of flags": "\U0001f1e6\U0001f1ff",
     "a flag of tags": "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
     "Hangul in pieces": "\u1112\u1161\u11ab",
+    "Hangul with another vowel": "\uac00\u1161",
     "Hangul half in pieces": "\ud558\u11ab",
     "a line end": "\r\n",
     "Devanagari": "\u0915\u094d\u0937\u093f",
@@ -139,6 +141,15 @@ def test_no_plain_character_is_of_a_kind_that_joins() -> None:
     for first in kinds.values():
         for second in kinds.values():
             assert grapheme_end(f"{first}{second}", 0) == 1
+
+
+def test_no_character_is_parted_from_the_letters_beside_it() -> None:
+    cluster = regex.compile(r"\X")
+    for character in KNOWN:
+        text = f"a{character}b"
+        for start in (0, 1):
+            end = grapheme_end(text, start)
+            assert end == -1 or end >= cluster.match(text, start).end(), ascii(text)  # type: ignore[union-attr]
 
 
 @pytest.mark.slow

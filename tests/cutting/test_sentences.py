@@ -100,3 +100,15 @@ def test_sentences_are_the_text_however_it_comes(texts: list[str], size: int) ->
     assert all(one.strip() for one in whole[:-1])
     assert max(map(len, whole), default=0) <= 600
     assert sentences(*(text[at : at + size] for at in range(0, len(text), size))) == whole
+
+
+PAUSES = [", ", "; ", ": ", "\u060c ", "\u061b ", "\u104a", "\u1363", "\u3001", "\uff0c", "\uff1b"]
+
+
+@pytest.mark.parametrize("mark", PAUSES)
+def test_a_sentence_that_is_too_long_is_cut_behind_a_pause_of_its_script(mark: str) -> None:
+    text = ("\u05d0" * 60 + " " + "\u05d0" * 60 + mark) * 20
+    found = sentences(text)
+    assert "".join(found) == text
+    assert len(found) > 3
+    assert all(unit.endswith(mark) for unit in found)

@@ -14,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.ag_ui import frames_of, read
 from support.cost import lines_run
+from support.security_page import says
 from support.shared import recordings
 
 import rxdelta as rd
@@ -116,6 +117,7 @@ REFUSED = [
 ]
 
 
+@says("A person's file has")
 @pytest.mark.parametrize(("address", "word"), REFUSED)
 def test_an_address_that_not_everybody_may_read_is_refused_and_named(address: str, word: str) -> None:
     with pytest.raises(rd.InvalidValueError, match=rf"messages\[0\].*{word}"):
@@ -144,6 +146,7 @@ SPELLED = {
 }  # fmt: skip
 
 
+@says("A host counts as")
 @given(st.tuples(*map(spelled, STORE)).map("".join), st.booleans())
 def test_a_host_that_a_resolver_reads_as_that_of_stored_files_is_refused(host: str, quoted: bool) -> None:
     idna = pytest.importorskip("idna")
@@ -169,6 +172,7 @@ def test_an_address_that_is_none_is_refused(address: Any) -> None:
         of_ai_sdk(file_part(HERS, type="image", options={"url": address}))
 
 
+@says("A person's file has")
 @pytest.mark.parametrize(
     "address",
     [HERS, "HTTPS://X.example/y", "https://b\u00fccher.example/y", "https://\u4f8b\u3048.jp", "https://xn--bcher-kva.example", "https://xn--!.example", "https://u@x.example?a", "http://x.example:8080/y?a=s3://z", "https://[::1]/y", "data:image/png;base64,AAAA", "DATA:,x"],
@@ -197,6 +201,7 @@ def test_what_allows_nothing_that_there_is_is_refused(allow: Any) -> None:
         rd.from_ag_ui([], allow=allow)
 
 
+@says("A person's file has")
 def test_a_file_that_is_stored_with_the_provider_is_named_only_where_that_is_allowed() -> None:
     reference = {**file_part("https://x/y"), "providerReference": {"openai": SECRET}}
     ours = file_part(HERS, type="file", options={"file_id": SECRET})
@@ -322,6 +327,7 @@ def told_in_ag_ui(*blocks: Json) -> list[rd.Message]:
     return of_ag_ui({"id": "m", "role": "assistant", "content": "Hi"}, *activities)
 
 
+@says("Of a model's items")
 @pytest.mark.parametrize("tell", [told_in_ai_sdk, told_in_ag_ui])
 @pytest.mark.parametrize("raw", RAW)
 def test_an_item_that_no_model_makes_is_left_out(tell: Any, raw: Json) -> None:
@@ -375,6 +381,7 @@ def answered(content: Any, **metadata: Any) -> list[Json]:
     return [{"type": "tool-x", "toolCallId": "c1", **state, **told}]
 
 
+@says("An image or a file in a tool's result")
 @pytest.mark.parametrize(
     ("content", "metadata"),
     [
@@ -468,21 +475,114 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("wire_format", "chunks"), CASES)
-def test_nothing_of_a_recorded_reply_is_left_out(wire_format: str, chunks: list[Any]) -> None:
-    decoder, fold = rd.providers.decoder(wire_format), rd.Fold(choice=0)
-    events = [*(event for chunk in chunks for event in decoder.decode(chunk)), *decoder.close()]
+def items(*output: Json) -> list[Any]:
+    """A reply of OpenAI Responses that is there whole."""
+    return [{"object": "response", "id": "resp_1", "model": "m", "status": "completed", "output": [*output]}]
+
+
+def blocks(*content: Json) -> list[Any]:
+    """A message of Anthropic that is there whole."""
+    return [
+        {"type": "message", "id": "m", "role": "assistant", "content": [*content], "stop_reason": "end_turn"}
+    ]
+
+
+def parts(*found: Json) -> list[Any]:
+    return [
+        {
+            "candidates": [
+                {"index": 0, "content": {"role": "model", "parts": [*found]}, "finishReason": "STOP"}
+            ]
+        }
+    ]
+
+
+# As the providers' references show them.
+OWN_TOOLS: dict[str, list[tuple[Json, ...]]] = {
+    "openai-responses": [
+        ({"type": "web_search_call", "id": "1", "status": "completed", "action": {"type": "search", "query": "x"}},),
+        ({"type": "file_search_call", "id": "1", "status": "completed", "queries": ["x"], "results": None},),
+        ({"type": "code_interpreter_call", "id": "1", "status": "completed", "code": "1", "container_id": "c", "outputs": []},),
+        ({"type": "computer_call", "id": "1", "call_id": "c1", "status": "completed", "action": {"type": "wait"}, "pending_safety_checks": []},),
+        ({"type": "local_shell_call", "id": "1", "call_id": "c1", "status": "completed", "action": {"type": "exec", "command": ["ls"], "env": {}}},),
+        ({"type": "apply_patch_call", "id": "1", "call_id": "c1", "status": "completed", "operation": {"type": "delete_file", "path": "a"}},),
+        ({"type": "mcp_call", "id": "1", "server_label": "s", "name": "f", "arguments": "{}", "output": "x", "error": None},),
+        ({"type": "mcp_list_tools", "id": "1", "server_label": "s", "tools": []},),
+        ({"type": "mcp_approval_request", "id": "1", "server_label": "s", "name": "f", "arguments": "{}"},),
+        (
+            {"type": "shell_call", "id": "1", "call_id": "c1", "status": "completed", "action": {"commands": ["ls"]}},
+            {"type": "shell_call_output", "id": "2", "call_id": "c1", "output": [{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]},
+        ),
+        (
+            {"type": "tool_search_call", "id": "1", "call_id": "c1", "status": "completed", "execution": "server", "arguments": {}},
+            {"type": "tool_search_output", "id": "2", "call_id": "c1", "status": "completed", "execution": "server", "tools": []},
+        ),
+    ],
+    "anthropic-messages": [
+        (
+            {"type": call, "id": "s1", "name": result.removesuffix("_tool_result"), "input": {}, **more},
+            {"type": result, "tool_use_id": "s1", "content": [], **told},
+        )
+        for call, result, more, told in [
+            ("server_tool_use", "web_search_tool_result", {}, {}),
+            ("server_tool_use", "web_fetch_tool_result", {}, {}),
+            ("server_tool_use", "code_execution_tool_result", {}, {}),
+            ("server_tool_use", "bash_code_execution_tool_result", {}, {}),
+            ("server_tool_use", "text_editor_code_execution_tool_result", {}, {}),
+            ("server_tool_use", "tool_search_tool_result", {}, {}),
+            ("mcp_tool_use", "mcp_tool_result", {"server_name": "s"}, {"is_error": False}),
+        ]
+    ],
+    "gemini": [
+        (
+            {"executableCode": {"language": "PYTHON", "code": "print(1)"}},
+            {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+        ),
+    ],
+}  # fmt: skip
+WHOLE = {"openai-responses": items, "anthropic-messages": blocks, "gemini": parts}
+SHOWN = [
+    pytest.param(
+        wire_format, WHOLE[wire_format](*told), id=f"{wire_format}-{next(map(str, told[-1].values())):.40}"
+    )
+    for wire_format, replies in OWN_TOOLS.items()
+    for told in replies
+]
+
+
+def comes_back(events: list[rd.Event]) -> bool:
+    """Whether a browser that got these events gives back all blocks. A reply that broke off isn't looked at."""
+    fold = rd.Fold(choice=0)
     for event in events:
         if isinstance(event, rd.events.StreamError):
-            return
+            return True
         fold.step(event)
     if fold.snapshot.status == "incomplete":
-        return
+        return True
     whole = [block.type for block in fold.snapshot.blocks if block.type not in ("text", "reasoning")]
     encoder = rd.wire.AgUiEncoder(thread_id="t", run_id="r", provider_items=True)
     client = read(frames_of(encoder, events))
     found = [block.type for message in rd.from_ag_ui(client.messages) for block in message.blocks]
-    assert sorted(kind for kind in found if kind not in ("text", "reasoning")) == sorted(whole)
+    return sorted(kind for kind in found if kind not in ("text", "reasoning")) == sorted(whole)
+
+
+def decoded(wire_format: str, chunks: list[Any]) -> list[rd.Event]:
+    decoder = rd.providers.decoder(wire_format)
+    return [*(event for chunk in chunks for event in decoder.decode(chunk)), *decoder.close()]
+
+
+@pytest.mark.parametrize(("wire_format", "chunks"), SHOWN)
+def test_a_run_of_a_providers_own_tool_comes_back(wire_format: str, chunks: list[Any]) -> None:
+    events = decoded(wire_format, chunks)
+    assert isinstance(events[-1], rd.events.MessageFinish)
+    assert any(isinstance(event, rd.events.BlockFinish) for event in events)
+    assert comes_back(events)
+
+
+@says("Of a model's items")
+@pytest.mark.parametrize(("wire_format", "chunks"), CASES)
+def test_nothing_of_a_recorded_reply_is_left_out(wire_format: str, chunks: list[Any]) -> None:
+    assert comes_back(decoded(wire_format, chunks))
 
 
 # Whatever it says.

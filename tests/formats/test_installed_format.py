@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.security_page import says
 
 DISTRIBUTION = Path(__file__).parent / "installed"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extend" / "formats.md"
@@ -92,6 +93,7 @@ result += [[call.name, rd.core.thaw(call.arguments)] for call in message.tool_ca
 """
 
 
+@says("Your program is trusted")
 def test_its_stream_is_decoded_with_its_own_option(harbour: Path) -> None:
     calls = [["tides", {"port": "Brest"}]]
     assert python(harbour, DECODED)[0] == ["Let me look.", "pilot-1", "complete", 12, *calls]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.security_page import says
 from support.shared import recordings
 
 import rxdelta as rd
@@ -116,6 +117,7 @@ JSON = st.recursive(
 )
 
 
+@says("Nothing that arrives")
 @pytest.mark.slow
 @pytest.mark.parametrize("wire_format", rd.providers.FORMATS)
 def test_any_json_at_all_is_events_or_our_error(wire_format: str) -> None:
@@ -148,6 +150,7 @@ def replaced(value: Any, path: tuple[Any, ...], by: Any) -> Any:
     return copy
 
 
+@says("Nothing that arrives")
 @pytest.mark.slow
 @pytest.mark.parametrize("wire_format", FORMATS)
 def test_any_json_in_any_place_of_a_real_chunk_is_events_or_our_error(wire_format: str) -> None:

@@ -155,8 +155,10 @@ def test_beside_a_choice_it_is_none(beside: Json) -> None:
     ],
 )
 def test_a_code_that_means_success_and_a_message_of_something_else_are_none(chunk: Json) -> None:
+    errors: list[Exception] = []
     events: list[rd.Event] = []
-    rx.from_iterable([CHAT, chunk]).pipe(rd.decode("openai-chat")).subscribe(events.append)
+    rx.from_iterable([CHAT, chunk]).pipe(rd.decode("openai-chat")).subscribe(events.append, errors.append)
+    assert errors == []
     assert not [event for event in events if isinstance(event, rd.events.StreamError)]
 
 

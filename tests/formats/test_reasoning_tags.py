@@ -67,6 +67,12 @@ def blocks(reply: rd.Snapshot) -> list[tuple[str, Any]]:
         ("<think>half the end </thi", [("reasoning", "half the end </thi")]),
         ("<<think>x</think>", [("text", "<"), ("reasoning", "x")]),
         ("<thinking>no</thinking>", [("text", "<thinking>no</thinking>")]),
+        ("Hm.</think>Hi", [("reasoning", "Hm."), ("text", "Hi")]),
+        ("Write `</think>` here", [("text", "Write `</think>` here")]),
+        ("Write `</think>` here.</think>Hi", [("reasoning", "Write `</think>` here."), ("text", "Hi")]),
+        ("`</think>', no</think>Hi", [("reasoning", "`"), ("text", "', no</think>Hi")]),
+        ("So:\n```\n</think>\n```\n</think>Hi", [("reasoning", "So:\n```\n</think>\n```\n"), ("text", "Hi")]),
+        ("So:\n```\na\n</think>", [("text", "So:\n```\na\n</think>")]),
     ],
 )  # fmt: skip
 def test_what_is_between_tags_is_reasoning(text: str, expected: list[tuple[str, str]]) -> None:

@@ -64,10 +64,15 @@ def slowly(frame: Any) -> bytes:
     if frame is rd.wire.DONE:
         return b"data: [DONE]\n\n"
     if isinstance(frame, BaseModel):
-        return f"data: {frame.model_dump_json(by_alias=True)}\n\n".encode()
+        return f"data: {on_one_line(frame.model_dump_json(by_alias=True))}\n\n".encode()
     written = json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
     name = f"event: {frame['type']}\n" if isinstance(frame, rd.wire.NamedFrame) else ""
-    return f"{name}data: {clean_text(written)}\n\n".encode()
+    return f"{name}data: {on_one_line(clean_text(written))}\n\n".encode()
+
+
+def on_one_line(written: str) -> str:
+    """JSON as it is to clients that take these characters for the end of a line."""
+    return written.replace("\x85", "\\u0085").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 any_text = st.one_of(st.text(), st.text('ab"\\/\x00\x08\x0c\n\r\t\x1f\x7f\x85\u2028\u2029é日😀\ufeff\ufffd'))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.security_page import says
 
 import rxdelta as rd
 from rxdelta.framing import NdjsonParser
@@ -15,6 +16,7 @@ from rxdelta.framing import NdjsonParser
 any_text = st.text('ab"\\/\x00\x08\x0b\x0c\n\r\t\x1c\x1f\x7f\x85\u2028\u2029é日😀\ufeff\ufffd')
 
 
+@says("No text can end a frame early")
 @given(st.dictionaries(any_text, any_text | st.integers() | st.lists(any_text)))
 def test_every_frame_is_one_line_for_every_reader_and_the_same_frame_again(frame: dict[str, Any]) -> None:
     line = rd.wire.ndjson_line(frame)

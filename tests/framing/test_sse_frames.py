@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.security_page import says
 
 import rxdelta as rd
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
+@says("No text can end a frame early")
 @given(frame=st.dictionaries(TEXT, TEXT))
 def test_a_frame_is_one_event_however_its_text_is_made(frame: dict[str, str]) -> None:
     data = rd.wire.sse_frame(frame)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.cost import lines_run
+from support.security_page import says
 
 from rxdelta.core import LimitExceededError, Limits, MalformedChunkError, RxDeltaError
 from rxdelta.providers import SseParser
@@ -182,6 +183,7 @@ def test_bad_input_24_a_lone_surrogate_in_text_becomes_the_replacement_character
     assert parse('data: "\ud83d\ude00"\n\n') == ["😀"]
 
 
+@says("bytes of a line")
 def test_bad_input_38_a_line_without_end_is_refused_as_soon_as_it_is_too_long() -> None:
     """Whole or byte by byte, and as bytes, not characters."""
     limits = Limits(line_bytes=20)
@@ -197,6 +199,7 @@ def test_bad_input_38_a_line_without_end_is_refused_as_soon_as_it_is_too_long() 
         parser.feed(b"a")
 
 
+@says("characters of the data of one SSE event")
 def test_bad_input_38_so_is_an_event_of_many_lines() -> None:
     limits = Limits(block_chars=20)
     assert parse("data: [1,\n" + "data: 2,\n" * 4 + "data: 3]\n\n", limits=limits) == [[1, 2, 2, 2, 2, 3]]
@@ -211,7 +214,8 @@ def test_the_size_of_one_event_does_not_count_for_the_next() -> None:
 
 
 def quoted(text: str) -> str:
-    return text if len(text) <= 200 else f"{text[:199]}…"
+    shown = text.replace("\x01", "␁")
+    return shown if len(shown) <= 200 else f"{shown[:199]}…"
 
 
 @pytest.mark.parametrize(
@@ -273,7 +277,7 @@ def test_a_json_document_that_is_cut_off_is_malformed(rest: str) -> None:
     records, error = outcome('data: 1\n\n{\n  "error": {\n', rest)
     assert records == [1]
     assert isinstance(error, MalformedChunkError)
-    assert (error.path, error.found) == ("line 3", '{\n  "error": {')
+    assert (error.path, error.found) == ("line 3", '{␊  "error": {')
 
 
 @pytest.mark.parametrize("body", ["{}}\n", "[DONE\n]\n", "[1] x\n", '["a\n]"]\n'])

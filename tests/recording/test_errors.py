@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
+from support.security_page import says
 
 import rxdelta as rd
 from rxdelta.recording import read_lines
@@ -211,6 +212,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
 }
 
 
+@says("It runs no code that it receives")
 @pytest.mark.parametrize("error", HOSTILE.values(), ids=HOSTILE)
 def test_a_file_makes_no_class_of_a_name(tmp_path: Path, error: dict[str, Any]) -> None:
     path = tmp_path / "a.jsonl"

@@ -16,6 +16,7 @@ import reactivex as rx
 from reactivex.disposable import SerialDisposable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
+from support.security_page import says
 
 import rxdelta as rd
 from rxdelta.recording import Recorder, read_lines
@@ -77,6 +78,7 @@ def test_a_line_is_in_the_file_when_its_value_is_passed_on(tmp_path: Path) -> No
     source.on_completed()
 
 
+@says("A recording has all")
 @pytest.mark.skipif(os.name != "posix", reason="file modes")
 def test_only_the_owner_may_read_it_also_where_another_file_was(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
@@ -229,6 +231,7 @@ MASKED: dict[str, Any] = {
 }
 
 
+@says("In a recording")
 @pytest.mark.parametrize("value", MASKED.values(), ids=MASKED)
 def test_a_secret_is_masked_by_its_place(tmp_path: Path, value: Any) -> None:
     (line,) = written(tmp_path / "a.jsonl", value)
@@ -250,6 +253,7 @@ KEPT: dict[str, Any] = {
 }  # fmt: skip
 
 
+@says("A recording has all")
 @pytest.mark.parametrize("value", KEPT.values(), ids=KEPT)
 def test_what_the_model_wrote_replays_equal_whatever_its_name_is(tmp_path: Path, value: Any) -> None:
     written(tmp_path / "a.jsonl", value)
@@ -280,6 +284,7 @@ def test_a_mask_gets_each_line_also_that_of_an_error(tmp_path: Path) -> None:
     assert (text["text"], error["error"]["message"]) == ("N.N.", "no N.N. here")
 
 
+@says("In a recording")
 def test_a_secret_in_the_text_of_an_error_is_removed(tmp_path: Path) -> None:
     failed = rx.throw(RuntimeError("401 for https://api.test?api_key=sk-abc123def456"))
     failed.pipe(rd.record(tmp_path / "a.jsonl")).subscribe(on_error=lambda _: None)

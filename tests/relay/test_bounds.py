@@ -12,6 +12,7 @@ from relay.promises import promised
 from relay.reading import HELLO, Source, read, said, until
 from support.loops import run
 from support.runs import call, text, turn
+from support.security_page import says
 
 import rxdelta as rd
 from rxdelta.relay import Relay
@@ -26,6 +27,7 @@ def deltas(letter: str, count: int) -> list[rd.Event]:
     return [ev.TextDelta(0, letter * (132 // len(letter.encode("utf-8", "surrogatepass"))))] * count
 
 
+@says("bytes of a stream in a relay")
 @promised("No stream takes more")
 @pytest.mark.parametrize("letter", ["x", "é", "漢", "\ud83d"])
 def test_the_event_that_would_exceed_the_bytes_isnt_written_and_the_source_is_closed(
@@ -85,6 +87,7 @@ def test_an_event_counts_no_less_than_it_takes_in_the_stored_form() -> None:
         assert len(stored) <= bytes_of(event) <= len(stored) + 400
 
 
+@says("bytes of a stream in a relay")
 @pytest.mark.parametrize(("options", "passes"), [({}, False), ({"max_bytes": None}, True)])
 def test_a_stream_has_64_mb_unless_told_otherwise(options: Any, passes: bool) -> None:
     async def main() -> None:

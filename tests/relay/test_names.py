@@ -17,6 +17,7 @@ from relay.conftest import Opener
 from relay.promises import promised
 from support.loops import run
 from support.runs import text, turn
+from support.security_page import says
 
 import rxdelta as rd
 from rxdelta.relay import Relay
@@ -107,6 +108,7 @@ async def words(relay: Relay, stream_id: str) -> str:
     return message.text
 
 
+@says("No id, whatever")
 @pytest.mark.parametrize("tenant", [None, "*", "{}:%/", "\U0001f600" * 256], ids=shown)
 def test_each_id_is_a_stream_of_its_own(open_relay: Opener, tenant: str | None) -> None:
     async def main() -> None:
@@ -177,6 +179,7 @@ async def use_each(relay: Relay, name: str) -> None:
     await relay.delete(name)
 
 
+@says("No id, whatever")
 def test_no_id_changes_what_belongs_to_others(valkey_url: str) -> None:
     """Neither other keys of the server, nor other streams, nor the relay's own bookkeeping of them."""
     prefix = f"test-{token_hex(4)}"
@@ -204,6 +207,7 @@ def test_no_id_changes_what_belongs_to_others(valkey_url: str) -> None:
     run(main)
 
 
+@says("No id, whatever")
 def test_a_command_has_an_id_only_as_a_part_of_its_own_keys(valkey_url: str) -> None:
     """`MONITOR` shows all that a server is told."""
     prefix, canary = f"test-{token_hex(4)}", "c*{}:%/n"
@@ -236,6 +240,7 @@ def test_a_command_has_an_id_only_as_a_part_of_its_own_keys(valkey_url: str) -> 
     run(main)
 
 
+@says("A refusal is the same")
 def test_who_is_refused_asks_the_server_for_nothing(valkey_url: str) -> None:
     prefix = f"test-{token_hex(4)}"
 

@@ -15,6 +15,7 @@ from reactivex.subject import Subject
 from relay.conftest import Opener
 from support.loops import run, turns
 from support.runs import text, turn
+from support.security_page import says
 
 import rxdelta as rd
 from rxdelta.relay import Relay
@@ -36,6 +37,7 @@ async def heard(relay: Relay, stream_id: str) -> str:
 # Tenants.
 
 
+@says("The streams of a tenant")
 def test_two_tenants_streams_with_one_id_are_two(open_relay: Opener) -> None:
     async def main() -> None:
         async with open_relay(lease=0.5) as relay:
@@ -62,6 +64,7 @@ def test_two_tenants_streams_with_one_id_are_two(open_relay: Opener) -> None:
     run(main)
 
 
+@says("The streams of a tenant")
 def test_an_entrys_id_of_one_tenant_is_none_of_another(open_relay: Opener) -> None:
     async def main() -> None:
         async with open_relay() as relay:
@@ -178,6 +181,7 @@ def test_each_use_is_asked_for_once_and_done_if_it_is_allowed(
     run(main)
 
 
+@says("A refusal is the same")
 @each_use
 @both_kinds
 def test_a_refusal_is_one_error_and_says_nothing_of_the_stream(
@@ -254,6 +258,7 @@ def test_a_check_that_raises_refuses_and_a_subscriber_hears_why(
     run(main)
 
 
+@says("A scope allows what")
 @each_use
 @both_kinds
 def test_a_check_that_raises_refuses_each_use(action: str, use: Use, is_async: bool) -> None:
@@ -274,6 +279,7 @@ def test_a_check_that_raises_refuses_each_use(action: str, use: Use, is_async: b
     run(main)
 
 
+@says("A scope allows what")
 @pytest.mark.parametrize("answer", [None, 1, "no", "yes", [], {"user": "ann"}, 1.0], ids=repr)
 @both_kinds
 def test_only_true_allows(answer: object, is_async: bool) -> None:
@@ -309,6 +315,7 @@ def test_a_wrong_argument_is_told_before_anything_is_asked() -> None:
 # Scopes of scopes.
 
 
+@says("A scope of a scope")
 @both_kinds
 @pytest.mark.parametrize("outer_is_async", [False, True], ids=["outer sync", "outer async"])
 def test_both_are_asked_the_outer_one_first_and_either_may_refuse(
@@ -372,6 +379,7 @@ def test_streams_lists_what_may_be_watched(open_relay: Opener) -> None:
 # When, and where.
 
 
+@says("Who watches already")
 def test_who_watches_goes_on_when_the_answer_would_be_another() -> None:
     async def main() -> None:
         async with Relay.open() as relay:

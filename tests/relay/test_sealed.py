@@ -15,6 +15,7 @@ from reactivex.subject import Subject
 from relay.schedules import folded
 from support.loops import run
 from support.runs import text, turn
+from support.security_page import says
 
 import rxdelta as rd
 from rxdelta.relay import Relay
@@ -99,6 +100,7 @@ def events_of(reply: list[rd.Event]) -> rx.Observable[rd.Event]:
 # What is there to be seen.
 
 
+@says("With keys the server has")
 @pytest.mark.parametrize("has_keys", [True, False])
 def test_with_keys_nothing_of_a_stream_is_on_the_server_as_it_is(valkey: Server, has_keys: bool) -> None:
     failure = rd.ProviderError("the-text-of-an-error")
@@ -150,6 +152,7 @@ def test_what_was_sealed_comes_back_whole_for_each_reader(valkey: Server) -> Non
     run(main)
 
 
+@says("With keys the server has")
 def test_a_dead_publishers_end_is_sealed_too(valkey: Server) -> None:
     """Whoever reads writes it, and reads it again in another process."""
     ours = key()
@@ -190,6 +193,7 @@ def dying(opened: Callable[[], Any], stream_id: str) -> Iterator[None]:
 # Other keys, none, and new ones.
 
 
+@says("With keys, who can write")
 def test_who_has_no_keys_or_others_hears_why_it_can_not_read(valkey: Server) -> None:
     ours = key()
 
@@ -213,6 +217,7 @@ def test_who_has_no_keys_or_others_hears_why_it_can_not_read(valkey: Server) -> 
     run(main)
 
 
+@says("With keys, who can write")
 def test_a_stop_by_who_has_no_keys_counts_and_its_reason_does_not(valkey: Server) -> None:
     ours = key()
 
@@ -261,6 +266,7 @@ async def first_entry(valkey: Server, log: bytes) -> tuple[bytes, dict[bytes, by
     return entry
 
 
+@says("With keys, who can write", "The store of a relay is trusted")
 @pytest.mark.parametrize("has_keys", [True, False])
 @pytest.mark.parametrize(
     "to", ["another stream", "another tenant", "another number", "a later stream of the name"]
@@ -297,6 +303,7 @@ def test_an_entry_can_not_be_moved(valkey: Server, to: str, has_keys: bool) -> N
     run(main)
 
 
+@says("With keys, who can write")
 @pytest.mark.parametrize("has_keys", [True, False])
 def test_a_whole_stream_can_not_be_given_another_name(valkey: Server, has_keys: bool) -> None:
     ours = key() if has_keys else None
@@ -323,6 +330,7 @@ def test_a_whole_stream_can_not_be_given_another_name(valkey: Server, has_keys: 
     run(main)
 
 
+@says("With keys, who can write")
 def test_an_end_can_not_be_moved(valkey: Server) -> None:
     ours = key()
 
@@ -338,6 +346,7 @@ def test_an_end_can_not_be_moved(valkey: Server) -> None:
     run(main)
 
 
+@says("With keys, who can write")
 @pytest.mark.parametrize("field", [b"e", b"z", b"c"])
 @pytest.mark.parametrize(
     "value", [b"", b"\xc1", b"\xc1\xc1", b"\x90", b"[]", b"{}", b"-1", b"\x80", b"9" * 30]
@@ -417,6 +426,7 @@ class OfMyOwn(BaseException):
     """As those of gevent or of a Rust extension."""
 
 
+@says("The text of what `allow`")
 @pytest.mark.parametrize(
     "made", [ValueError("a part of it"), OfMyOwn(), StopIteration(), asyncio.CancelledError()], ids=repr
 )
@@ -455,6 +465,7 @@ def test_an_encrypt_that_raises_ends_the_stream_for_all(valkey: Server, made: Ba
     run(main)
 
 
+@says("The text of what `allow`")
 @pytest.mark.parametrize("made", [ValueError("a part of it"), OfMyOwn(), StopIteration()], ids=repr)
 def test_a_decrypt_that_raises_ends_the_reading(valkey: Server, made: BaseException) -> None:
     ours = key()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from formats.anthropic_messages.test_messages import CLAUDE_CODE, SYSTEM
 from formats.openai_responses.test_messages import CODEX, PATCH, PATCHED
+from support.security_page import says
 
 import rxdelta as rd
 
@@ -120,6 +121,7 @@ def written(messages: list[rd.Message]) -> str:
     return json.dumps(told, default=str)
 
 
+@says("Nothing that arrives")
 @pytest.mark.parametrize("reader", READERS)
 def test_any_body_is_read_or_refused(reader: str) -> None:
     read, body = READERS[reader]
@@ -157,6 +159,7 @@ def followed(value: Any) -> Iterator[Any]:
             yield from followed(one)
 
 
+@says("The rules hold for")
 @pytest.mark.parametrize("reader", READERS)
 def test_no_body_makes_a_provider_read_what_only_the_server_may(reader: str) -> None:
     read, body = READERS[reader]

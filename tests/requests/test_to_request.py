@@ -274,6 +274,13 @@ def test_an_unknown_format_lists_those_there_are() -> None:
         rd.to_request([], "morse")
 
 
+@pytest.mark.parametrize("wrong", [3, None, ["openai-chat"]])
+def test_what_is_no_name_of_a_format_is_refused(wrong: Any) -> None:
+    with pytest.raises(rd.InvalidValueError) as refused:
+        rd.to_request(["Hi"], wrong)
+    assert (refused.value.field, refused.value.value) == ("wire_format", wrong)
+
+
 def test_a_format_that_is_only_read_says_why() -> None:
     with pytest.raises(
         rd.errors.UnknownWireFormatError, match=r"'openai-completions', because .* without turns; there"

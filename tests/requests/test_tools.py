@@ -298,8 +298,9 @@ def test_no_tools_are_no_field(wire_format: str, none: Any) -> None:
     ],
 )
 def test_what_is_no_tool_is_refused(tools: Any, named: str) -> None:
-    with pytest.raises(rd.InvalidValueError, match=f"(?s){named}"):
+    with pytest.raises(rd.InvalidValueError, match=f"(?s){named}") as refused:
         rd.to_request("Hi", "openai-chat", tools=tools)
+    assert refused.value.field.startswith("tools")
 
 
 def test_hints_without_a_schema_are_refused() -> None:

@@ -244,6 +244,21 @@ def test_an_effect_waits_for_the_chain_and_for_the_turn() -> None:
     assert done == ["A", "B", "a", "b"]
 
 
+def test_a_source_is_disposed_when_an_observer_raises_in_an_effect_of_the_subscription() -> None:
+    class Opening:
+        def __init__(self, sink: rd.building.Sink[str]) -> None:
+            self.on_next = sink.on_next
+            sink.effect(sink.turn, sink.on_next, "a")
+
+    def draw(_: str) -> None:
+        raise BOOM
+
+    source = Subject[str]()
+    with pytest.raises(ValueError, match="boom"):
+        source.pipe(rd.building.lift("opening", Opening)).subscribe(draw)
+    assert source.observers == []
+
+
 def test_an_observer_that_raises_in_a_timers_turn_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     class Ticking:
         def __init__(self, sink: rd.building.Sink[str]) -> None:

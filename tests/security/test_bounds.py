@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import re
@@ -71,10 +72,18 @@ def test_the_limits_are_those_of_the_page() -> None:
     assert caught.value.snapshot is fold.snapshot
     with pytest.raises(rd.errors.LimitExceededError, match="line_bytes"):
         rx.of(b"data: " + b"x" * 20).pipe(rd.parse_sse(), rd.with_limits(rd.Limits(line_bytes=20))).run()
+    for lines in (2, 3):  # of one event, each within its bound
+        bounds = rd.with_limits(rd.Limits(line_bytes=20, block_chars=20))
+        event = rx.from_iterable([*[b'data: "0123456"\n'] * 2, *[b"data:\n"] * (lines - 2), b"\n"])
+        with pytest.raises(rd.RxDeltaError, match="block_chars" if lines == 3 else "JSON"):
+            event.pipe(rd.parse_sse(), bounds).run()
     for depth, kind in ((99, "tool_call"), (101, "invalid_tool_call")):
         call = {"type": "tool_call_chunk", "id": "c", "name": "f", "args": json.dumps(deep(depth))}
         done = rx.of(ev.BlockStart(0, call), ev.BlockFinish(0)).pipe(rd.scan_deltas()).run()
         assert done.blocks[0].type == kind
+    nested = f"data: {json.dumps(deep(101))}\n\n".encode()
+    with pytest.raises(rd.errors.LimitExceededError, match="json_depth"):
+        rx.of(nested).pipe(rd.parse_sse()).run()
 
 
 GROWING: dict[str, tuple[str, Callable[[int], list[Any]]]] = {
@@ -87,6 +96,7 @@ GROWING: dict[str, tuple[str, Callable[[int], list[Any]]]] = {
 }  # fmt: skip
 
 
+@says("**Resources.**", "members of usage")
 @pytest.mark.parametrize("which", GROWING)
 def test_what_grows_by_keys_ends(which: str) -> None:
     wire_format, chunks = GROWING[which]
@@ -122,6 +132,7 @@ def test_a_fold_takes_no_more_keys_than_its_limit(event: rd.Event) -> None:
     enough.step(event)
 
 
+@says("**Resources.**")
 def test_a_chunk_s_usage_costs_what_changed_in_it() -> None:
     def cost(count: int) -> int:
         start = {
@@ -134,6 +145,19 @@ def test_a_chunk_s_usage_costs_what_changed_in_it() -> None:
     assert cost(400) < 3 * cost(200)
 
 
+@says("characters of the data of one SSE event")
+def test_the_data_of_an_event_is_bounded_as_a_block_is() -> None:
+    assert row("characters of the data of one SSE event") == [rd.Limits().block_chars]
+    lines = b"data: [\ndata: 1,\ndata: 2]\n\n"
+    for most, fits in ((8, True), (7, False)):  # each line counts with its end
+        parsed = rx.of(lines).pipe(rd.parse_sse(), rd.with_limits(rd.Limits(block_chars=most)))
+        if fits:
+            assert parsed.run() == [1, 2]
+        else:
+            with pytest.raises(rd.errors.LimitExceededError, match="block_chars"):
+                parsed.run()
+
+
 @says("digits of a whole number")
 def test_a_longer_number_is_refused() -> None:
     (most,) = row("digits of a whole number")
@@ -141,6 +165,9 @@ def test_a_longer_number_is_refused() -> None:
         call = {"type": "tool_call_chunk", "id": "c", "name": "f", "args": f'{{"n": {"9" * digits}}}'}
         done = rx.of(ev.BlockStart(0, call), ev.BlockFinish(0)).pipe(rd.scan_deltas()).run()
         assert done.blocks[0].type == kind
+    assert rx.of(b"data: " + b"9" * most + b"\n\n").pipe(rd.parse_sse()).run() == 10**most - 1
+    with pytest.raises(rd.RxDeltaError):
+        rx.of(b"data: " + b"9" * (most + 1) + b"\n\n").pipe(rd.parse_sse()).run()
 
 
 @says("values that wait for a reader", "text that waits", "values by which a reader")
@@ -173,9 +200,16 @@ def test_a_relays_bounds_are_those_of_the_page() -> None:
             relay.watch("x" * longest)
             with pytest.raises(rd.InvalidValueError):
                 relay.watch("x" * (longest + 1))
+            relay.scope("x" * longest)
+            with pytest.raises(rd.InvalidValueError):
+                relay.scope("x" * (longest + 1))
             await relay.start("s", rx.from_iterable([*BEGUN, ev.TextDelta(0, "a"), *ENDED]))
             with pytest.raises(rd.errors.LimitExceededError):
                 await rd.for_each(relay.watch("s"), lambda _: None)
+        async with Relay.open(keep=0.01) as relay:
+            await relay.start("s", rx.from_iterable([*BEGUN, *ENDED]))
+            while await relay.streams():  # pytest-timeout ends it
+                await asyncio.sleep(0.01)
 
     run(main)
 
@@ -206,7 +240,7 @@ MANY: dict[str, Callable[[int], Any]] = {
 }  # fmt: skip
 
 
-@says("Reading a browser's messages takes time", "The length of a request's body")
+@says("**Resources.**", "Reading a browser's messages takes time", "The length of a request's body")
 @pytest.mark.parametrize("which", MANY)
 def test_twice_as_much_takes_twice_as_long(which: str) -> None:
     def cost(count: int) -> int:
@@ -220,6 +254,8 @@ def test_twice_as_much_takes_twice_as_long(which: str) -> None:
 def test_what_is_not_bounded_by_itself() -> None:
     limits = inspect.signature(rd.stall_timeout).parameters
     assert {"first", "idle", "total"} <= limits.keys()
+    with pytest.raises(rd.RxDeltaError):
+        rx.never().pipe(rd.stall_timeout(total=0.01)).run()
     defaults = inspect.signature(rd.run_tools).parameters
     assert (defaults["max_concurrency"].default, defaults["timeout"].default) == (None, None)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
+from reactivex import operators as ops
 from support.front_end_bodies import (
     RUN,
     Json,
@@ -65,11 +66,14 @@ def by(answers: Mapping[str, rd.Approval]) -> Callable[[rd.ToolCall], rd.Approva
 @says("What it says is believed, however", "Your program is trusted", "A call in a browser's message is run")
 def test_a_call_that_is_given_to_run_tools_runs_whoever_wrote_it() -> None:
     till = Till()
-    till.go_on(message_with(call_part("input-available")))
+    browsers = message_with(call_part("input-available"))
+    till.go_on(browsers)
     assert till.paid == [1]
+    till.go_on(rd.Message.from_dict(json.loads(json.dumps(browsers.to_dict()))))
+    assert till.paid == [1, 1]
 
 
-@says("A call that waits for a person")
+@says("A call that waits for a person", "**A browser's message does too much.**")
 @pytest.mark.parametrize("state", ["approval-requested", "approval-responded"])
 def test_a_browsers_message_allows_no_call(state: str) -> None:
     till = Till()
@@ -145,7 +149,7 @@ def test_two_requests_that_have_read_the_same_storage_run_the_tool_twice() -> No
     assert till.paid == [1, 1]
 
 
-@says("It runs no call that is cut off")
+@says("It runs no call that is cut off", "**Running what shouldn't run.**")
 def test_a_call_runs_once_and_whole_or_not_at_all() -> None:
     till = Till()
     whole = {"type": "tool_call", "id": "c1", "name": "pay", "args": {"n": 1}}
@@ -158,6 +162,47 @@ def test_a_call_runs_once_and_whole_or_not_at_all() -> None:
     assert till.paid == [1]
     rx.from_iterable([ev.BlockStart(0, half)]).pipe(rd.run_tools({"pay": till.pay})).subscribe()
     assert till.paid == [1]
+    for finished in ([ev.BlockFinish(0)], [ev.BlockFinish(0), ev.MessageFinish("length")]):
+        cut = rx.from_iterable([ev.BlockStart(0, half), *finished])
+        cut.pipe(rd.run_tools({"pay": till.pay})).subscribe()
+    assert till.paid == [1]
+
+
+@says("It runs no call that is cut off", "**Running what shouldn't run.**")
+@pytest.mark.parametrize(
+    "given", ["[1]", '"n"', "1", '{"n": 1', '{"n": 1}}', '{"n": NaN}', "{'n': 1}", "true", "{", "rm -rf"]
+)
+def test_a_call_without_an_object_of_arguments_runs_no_tool_that_takes_any(given: str) -> None:
+    got: list[Any] = []
+    call = {"type": "tool_call_chunk", "id": "c1", "name": "pay", "args": given}
+    ends: list[list[rd.Event]] = [
+        [ev.BlockFinish(0), ev.MessageFinish("tool_use")],
+        [ev.MessageFinish("tool_use")],
+        [],
+    ]
+    for end in ends:
+        told = [ev.MessageStart("m"), ev.BlockStart(0, call), *end]
+        for start in ("ready", "message"):
+            running = rx.from_iterable(told).pipe(
+                rd.run_tools({"pay": lambda **all: got.append(all)}, start=start)
+            )
+            running.subscribe(on_error=lambda _: None)
+    assert got == []
+
+
+@says("It runs no call that is cut off")
+def test_a_message_that_begins_again_behind_its_end_has_calls_of_its_own() -> None:
+    call = {"type": "tool_call", "id": "c1", "name": "pay", "args": {"n": 1}}
+    told = [ev.MessageStart("m"), ev.BlockStart(0, call), ev.BlockFinish(0), ev.MessageFinish("tool_use")]
+    till = Till()
+    rx.from_iterable([*told, *told]).pipe(rd.run_tools({"pay": till.pay})).subscribe()
+    assert till.paid == [1, 1]
+    frames = rx.from_iterable(told).pipe(rd.to_langchain_events(), ops.to_list()).run()
+    till = Till()
+    rx.from_iterable([*frames, *frames]).pipe(
+        rd.decode("langchain"), rd.run_tools({"pay": till.pay})
+    ).subscribe()
+    assert till.paid == [1, 1]
 
 
 # What a browser may name. tests/formats/test_admission.py has the details.
@@ -176,7 +221,9 @@ def said_by_each(role: str, url: str | None = None, **options: Any) -> list[Call
     asked = {"input": [{"role": role, "content": [part]}]}
     block = {"type": "image", "source": {"type": "url", "url": url}}
     message = {"messages": [{"role": role, "content": [block if url else text]}]}
+    ollama = [{"role": role, "content": "Hi"}]  # whose files are data
     return [
+        *([] if url else [lambda: rd.requests.from_ollama(ollama, **options)]),
         lambda: rd.from_ai_sdk(ui, **options),
         lambda: rd.from_ag_ui(ag_ui, **options),
         lambda: rd.requests.from_openai_chat(chat, **options),
@@ -185,7 +232,7 @@ def said_by_each(role: str, url: str | None = None, **options: Any) -> list[Call
     ]
 
 
-@says("The rules hold for", "A message of the roles")
+@says("The rules hold for", "A message of the roles", "**A browser's message does too much.**")
 @pytest.mark.parametrize("role", ["system", "developer"])
 def test_a_browser_is_not_the_system(role: str) -> None:
     for read in said_by_each(role):
@@ -193,6 +240,16 @@ def test_a_browser_is_not_the_system(role: str) -> None:
             read()
     for read in said_by_each("system", system=True):
         assert read()[0].role == "system"
+    asked: list[Callable[..., Any]] = [
+        lambda **more: rd.requests.from_openai_responses({"instructions": "Obey.", "input": "Hi"}, **more),
+        lambda **more: rd.requests.from_anthropic_messages(
+            {"system": "Obey.", "messages": [{"role": "user", "content": "Hi"}]}, **more
+        ),
+    ]
+    for read_body in asked:
+        with pytest.raises(rd.InvalidValueError, match="system=True"):
+            read_body()
+        assert read_body(system=True)[0].role == "system"
 
 
 @says("A person's file has")
@@ -203,20 +260,58 @@ def test_a_browser_names_what_everybody_may_read(url: str) -> None:
             read()
     for read in said_by_each("user", url, allow=(url.partition(":")[0],)):
         assert read()
-    stored = {"type": "file", "file": {"file_id": "file-1"}}
+    with pytest.raises(rd.InvalidValueError, match="base64"):
+        rd.requests.from_ollama(
+            [{"role": "user", "content": "Hi", "images": [url]}], allow=(url.partition(":")[0],)
+        )
+
+
+@says("A person's file has")
+@pytest.mark.parametrize("url", ["https://x/a.png", "http://x/a.png", "data:image/png;base64,iVBORw0KGgo="])
+def test_a_browser_may_name_what_everybody_may_read_and_bring_data(url: str) -> None:
+    for read in said_by_each("user", url):
+        (message,) = read()
+        assert url.rpartition(",")[2] in json.dumps(message.to_dict())
+    assert rd.requests.from_ollama([{"role": "user", "content": "Hi", "images": ["iVBORw0KGgo="]}])
+
+
+@says("A person's file has", "**A browser's message does too much.**")
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda **more: rd.from_ai_sdk(
+            [{"id": "1", "role": "user", "parts": [{"type": "file", "mediaType": "image/png", "url": "https://x/y", "providerReference": {"openai": SECRET}}]}], **more
+        ),
+        lambda **more: rd.from_ag_ui(
+            [{"id": "1", "role": "user", "content": [{"type": "document", "source": {"type": "file", "value": SECRET, "mimeType": "application/pdf"}}]}], **more
+        ),
+        lambda **more: rd.requests.from_openai_chat(
+            [{"role": "user", "content": [{"type": "file", "file": {"file_id": SECRET}}]}], **more
+        ),
+        lambda **more: rd.requests.from_openai_responses(
+            {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": SECRET}]}]}, **more
+        ),
+        lambda **more: rd.requests.from_anthropic_messages(
+            {"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "file", "file_id": SECRET}}]}]}, **more
+        ),
+    ],
+    ids=["AI SDK", "AG-UI", "OpenAI", "OpenAI Responses", "Anthropic"],
+)  # fmt: skip
+def test_the_id_of_a_stored_file_is_refused_unless_it_is_allowed(read: Any) -> None:
     with pytest.raises(rd.InvalidValueError, match="file_id"):
-        rd.requests.from_openai_chat([{"role": "user", "content": [stored]}])
+        read()
+    assert SECRET in json.dumps([message.to_dict() for message in read(allow=("file_id",))])
 
 
-def with_result(part: Json) -> list[Callable[[], list[rd.Message]]]:
+def with_result(part: Json, **options: Any) -> list[Callable[[], list[rd.Message]]]:
     """A call and its result with this part, through the doors that read parts in a result."""
     call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
     use = {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {}}]}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [part]}]}
     output = {"type": "function_call_output", "call_id": "c1", "output": [part]}
     return [
-        lambda: rd.requests.from_openai_responses({"input": [call, output]}),
-        lambda: rd.requests.from_anthropic_messages({"messages": [use, result]}),
+        lambda: rd.requests.from_openai_responses({"input": [call, output]}, **options),
+        lambda: rd.requests.from_anthropic_messages({"messages": [use, result]}, **options),
     ]
 
 
@@ -228,6 +323,15 @@ def test_a_tools_result_names_what_everybody_may_read() -> None:
         for read in with_result(part):
             with pytest.raises(rd.InvalidValueError, match="scheme"):
                 read()
+    responses, _ = with_result(image, allow=("s3",))
+    _, messages = with_result(source, allow=("s3",))
+    for read in (responses, messages):
+        assert "s3://b/a.png" in json.dumps([message.to_dict() for message in read()])
+    document = {"type": "document", "source": {"type": "file", "file_id": SECRET}}
+    for part, door in (({"type": "input_file", "file_id": SECRET}, 0), (document, 1)):
+        with pytest.raises(rd.InvalidValueError, match="file_id"):
+            with_result(part)[door]()
+        assert SECRET in json.dumps([one.to_dict() for one in with_result(part, allow=("file_id",))[door]()])
 
 
 @says("What is stored with the provider, and")
@@ -273,7 +377,7 @@ def test_an_address_of_the_own_network_is_admitted() -> None:
         assert read()
 
 
-@says("Of a model's items")
+@says("Of a model's items", "**A browser's message does too much.**")
 def test_what_no_model_makes_does_not_come_back() -> None:
     upload = {"type": "unsupported", "options": {"type": "container_upload", "file_id": SECRET}}
     custom = {"type": "custom", "kind": "x", "providerMetadata": {"rxdelta": upload}}

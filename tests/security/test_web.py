@@ -49,17 +49,20 @@ def test_head_starts_no_request() -> None:
         status, _, body = await sent(EventStreamResponse(events, rd.to_ai_sdk()), "HEAD")
         assert (status, body, asked) == (200, b"", [])
         async with Relay.open() as relay:
-            await relay.start("s", rx.from_iterable([*BEGUN, *ENDED]))
-            status, _, body = await sent(RelayResponse(relay, "s", rd.to_ai_sdk()), "HEAD")
-            assert (status, body) == (200, b"")
+            await relay.start("s", events)
+            assert await rd.last_value(relay.watch("s"))
+            assert asked == [1]
+            for _ in range(2):
+                status, _, body = await sent(RelayResponse(relay, "s", rd.to_ai_sdk()), "HEAD")
+                assert (status, body, asked) == (200, b"", [1])
         frames = rd.iterate(events.pipe(rd.to_ai_sdk(), rd.to_sse()))
         await sent(StreamingResponse(frames), "HEAD")
-        assert asked == [1]
+        assert asked == [1, 1]
 
     run(main)
 
 
-@says("A `Last-Event-ID`", "A relay's stream id is a name")
+@says("A `Last-Event-ID`", "A relay's stream id is a name", "**Another tenant.**")
 def test_an_id_leads_to_no_other_stream_and_a_name_to_its_own_for_everybody() -> None:
     from rxdelta.asgi import RelayResponse
 
@@ -86,6 +89,9 @@ def test_an_id_leads_to_no_other_stream_and_a_name_to_its_own_for_everybody() ->
                 assert (status, b"yours" in body, hostile.encode() in body) == (400, False, False)
             _, _, body = await sent(RelayResponse(relay, "yours", rd.to_ai_sdk()))
             assert b"yours" in body
+            refusing = relay.scope(allow=lambda _action, stream_id: stream_id != "yours")
+            status, _, body = await sent(RelayResponse(refusing, "yours", rd.to_ai_sdk()))
+            assert (status, b"yours" in body) == (403, False)
 
     run(main)
 
@@ -94,7 +100,7 @@ def test_an_id_leads_to_no_other_stream_and_a_name_to_its_own_for_everybody() ->
 def test_another_origin_reads_nothing_and_may_send_all_the_same() -> None:
     from starlette.applications import Starlette
 
-    from rxdelta.asgi import EventStreamResponse
+    from rxdelta.asgi import EventStreamResponse, RelayResponse
 
     asked: list[str] = []
 
@@ -118,8 +124,14 @@ def test_another_origin_reads_nothing_and_may_send_all_the_same() -> None:
         headers = [(b"origin", b"https://evil.example"), (b"content-type", b"text/plain")]
         scope = {"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": headers}
         await app(scope, receive, send)
-        names = {name for name, _ in messages[0]["headers"]}
-        assert not any(name.startswith(b"access-control") for name in names)
+        names = {name.decode() for name, _ in messages[0]["headers"]}
+        async with Relay.open() as relay:
+            await relay.start("s", rx.from_iterable([*BEGUN, *ENDED]))
+            status, of_relay, _ = await sent(
+                RelayResponse(relay, "s", rd.to_ai_sdk()), origin="https://evil.example"
+            )
+            assert status == 200
+        assert not any(name.startswith("access-control") for name in names | of_relay.keys())
         assert asked == ["paid?"]
 
     run(main)

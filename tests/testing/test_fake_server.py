@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
+from support.security_page import says
 
 import rxdelta as rd
 from rxdelta import events as ev
@@ -416,6 +417,7 @@ def request_of(path: str, *headers: str, body: bytes = b"", version: str = "1.1"
     return f"{head}\r\n\r\n".encode() + body
 
 
+@says("`rxdelta.testing` reads")
 def test_the_server_listens_on_this_machine_only() -> None:
     with FakeProvider().serve() as server:
         assert address(server)[0] == "127.0.0.1"

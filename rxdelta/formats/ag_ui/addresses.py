@@ -36,7 +36,7 @@ class _Addresses:
 
     def of(self, chunk: Any) -> Address | None:
         found = as_mapping(chunk, "ag-ui")
-        kind = found.get("type")
+        kind = word(found.get("type"))
         if kind == "RUN_STARTED":
             self._agent = word(found.get("runId"))
             return None
@@ -68,7 +68,7 @@ class _Addresses:
         return address
 
     @staticmethod
-    def _own_id(found: Mapping[str, Any], kind: object) -> tuple[str, str] | None:
+    def _own_id(found: Mapping[str, Any], kind: str | None) -> tuple[str, str] | None:
         """The id of the message or call that the event is of."""
         if kind in _OF_CALLS or (kind == "REASONING_ENCRYPTED_VALUE" and found.get("subtype") == "tool-call"):
             name = "toolCallId"

@@ -117,7 +117,7 @@ class OpenAIResponsesDecoder:
         given = as_mapping(chunk, FORMAT)
         fields: Json = freeze(given, lenient=True)
         if reader.is_followed_by(fields):
-            reader = self._reader = _Reader()
+            reader = self._reader = _Reader(reader.left)
         return () if reader.numbering.repeats(given, fields) else reader.read(fields)
 
     def close(self) -> Sequence[Event]:
@@ -126,11 +126,18 @@ class OpenAIResponsesDecoder:
 
 
 class _Reader:
-    """Reads the events of one response."""
+    """Reads the events of one response.
 
-    def __init__(self) -> None:
+    Attributes:
+        left: What ends a message that was still running when its response ended; nothing for any other.
+    """
+
+    def __init__(self, before: Sequence[Event] = ()) -> None:
         self.numbering = Numbering()
-        self._out: Out = []  # events of a malformed chunk from before its fault: the next chunk emits them
+        self.left: Sequence[Event] = ()
+        self._out: Out = [
+            *before
+        ]  # and those of a malformed chunk from before its fault: the next chunk emits them
         self._response = Response()
         self._growing = self._response.growing
         self._output = Output(self._response)
@@ -321,6 +328,8 @@ class _Reader:
         out.append(events.ProviderEvent("openai", f"response.{status}", rest))
         if status == CANCELLED:
             out.append(events.MessageInterrupted(status, choice=0))
+        else:
+            self.left = (events.MessageInterrupted(status, choice=0),)
         self._end()
 
     def _fail(self, out: Out, response: Json, usage: TokenUsage | None) -> None:

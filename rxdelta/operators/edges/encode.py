@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from rxdelta.core import DEFAULT_LIMITS, CallIdentity, Event, InvalidValueError, Limits
@@ -109,6 +108,7 @@ class _OpeningEncoding(Generic[F]):
         self._sink = sink
         self._frames = frames
         self._make = make
+        self._made: _Encoding[F] | None = None
         sink.effect(sink.turn, self._open)
 
     def _open(self) -> None:
@@ -116,11 +116,16 @@ class _OpeningEncoding(Generic[F]):
         for frame in frames:
             self._sink.on_next(frame)
 
-    @cached_property
+    @property
     def _encoding(self) -> _Encoding[F]:
-        """The state with an encoder, made when the first notification arrives: only then limits and choice are known."""
-        self._open()
-        return _Encoding(self._sink, self._make())
+        """The state with an encoder, made when the first notification arrives: only then limits and choice are known.
+
+        Not a `cached_property`: before Python 3.12 one lock of all subscriptions is held while it calls the observer.
+        """
+        if self._made is None:
+            self._open()
+            self._made = _Encoding(self._sink, self._make())
+        return self._made
 
     @property
     def step(self) -> Callable[[Event], Sequence[F]]:

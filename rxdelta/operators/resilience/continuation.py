@@ -13,6 +13,7 @@ from rxdelta.core import (
     FrozenDict,
     Snapshot,
     TokenUsage,
+    ToolCall,
     concerns_any_run,
     to_events,
 )
@@ -58,10 +59,10 @@ def can_be_continued(partial: Snapshot) -> bool:
 class Continuation:
     """Rewrites the events of a second request so that they continue the message of the first.
 
-    Its blocks follow the existing ones. Its first text, if only reasoning comes before it, continues the text that
-    broke off; what it repeats of that text is left out. Its usage is added to the message's usage. The run in which it
-    begins becomes the run of the message; events of other runs and choices are left as they are. A call that the message
-    has is left out.
+    Its blocks follow the existing ones. Its first text, if only reasoning and calls that the message has come before it,
+    continues the text that broke off; what it repeats of that text is left out. Its usage is added to the message's usage.
+    The run in which it begins becomes the run of the message; events of other runs and choices are left as they are. A
+    call that the message has is left out.
 
     Args:
         partial: The message that broke off.
@@ -86,6 +87,11 @@ class Continuation:
         self._unfinished: list[Any] = [
             block.key for block in partial.blocks if block.open and not (broken and block is last)
         ]
+        self._call_ids = {
+            block.call_id
+            for block in partial.blocks
+            if isinstance(block, ToolCall) and block.call_id is not None
+        }
         self._used_keys: set[Any] = {block.key for block in partial.blocks}
         self._offset = 1 + max((key for key in self._used_keys if isinstance(key, int)), default=-1)
         self._indexes: dict[Index, Index] = {}
@@ -188,7 +194,9 @@ class Continuation:
             self._broken = None
             text = event.content.get("text")
             return self._text(self._overlap.feed(text)) if isinstance(text, str) else []
-        closed = [] if kind == "reasoning" else [*self.held(), *self._close()]
+        # A call that the message has is left out, so it parts no texts.
+        parts_texts = kind != "reasoning" and event.content.get("id") not in self._call_ids
+        closed = [*self.held(), *self._close()] if parts_texts else []
         return [*closed, attrs.evolve(event, index=self._index(event.index))]
 
     def _text(self, text: str) -> Sequence[Event]:

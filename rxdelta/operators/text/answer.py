@@ -12,7 +12,7 @@ from reactivex import operators as ops
 from reactivex.disposable import Disposable, SerialDisposable
 
 from rxdelta.core import InvalidValueError
-from rxdelta.runtime import call_on, running_loop
+from rxdelta.runtime import call_on, is_interrupt, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -50,15 +50,15 @@ class Checks:
         """
         try:
             answer = self._check(text)
-        except Exception as error:
-            return _refused(f"raised {type(error).__name__}")
+            if not isinstance(answer, Observable) and not inspect.isawaitable(answer):
+                return _truth(answer)
+        except BaseException as error:
+            return _refused_by(error)
         if isinstance(answer, Observable):
             answers: Observable[object] = answer  # pyright: ignore[reportUnknownVariableType]
             self._asked = asked = _Answer(self, self._sink)
             self._running.disposable = self._sink.subscribe(answers.pipe(ops.take(1)), asked)
             return None
-        if not inspect.isawaitable(answer):
-            return _truth(answer)
         loop = self._loop
         if loop is None or loop.is_closed():
             if inspect.iscoroutine(answer):
@@ -87,8 +87,8 @@ class Checks:
     def _ended(self, asked: object, task: asyncio.Task[object]) -> None:
         try:
             passes = _truth(task.result())
-        except (Exception, asyncio.CancelledError) as error:
-            passes = _refused(f"raised {type(error).__name__}")
+        except BaseException as error:
+            passes = _refused_by(error)
         self.tell(asked, passes)
 
 
@@ -98,13 +98,20 @@ def _truth(answer: object) -> bool:
     No answer is what is true whatever it says: a service's reply or its JSON, a model's "no", a score, a thread's future.
     """
     kind = type(answer)
-    is_score = isinstance(answer, (int, float)) and answer not in (0, 1)
-    if answer is not None and (is_score or not hasattr(kind, "__bool__")):
-        return _refused(f"returned a {kind.__name__}, which is neither true nor false")
     try:
+        is_score = isinstance(answer, (int, float)) and answer not in (0, 1)
+        if answer is not None and (is_score or not hasattr(kind, "__bool__")):
+            return _refused(f"returned a {kind.__name__}, which is neither true nor false")
         return bool(answer)
     except Exception as error:
         return _refused(f"returned a {kind.__name__}, whose truth raised {type(error).__name__}")
+
+
+def _refused_by(error: BaseException) -> bool:
+    """No, unless the error ends the program: nothing would end a reply whose check has no answer."""
+    if is_interrupt(error):
+        raise error
+    return _refused(f"raised {type(error).__name__}")
 
 
 def _refused(why: str) -> bool:

@@ -178,10 +178,10 @@ class _Replaced:
     """What was refused, where the reply quotes it later."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[str, str]] = []
+        self.found: dict[str, str] = {}  # by the unit: a reply may repeat it without end
 
     def all_of(self, text: str) -> str:
-        for unit, instead in self.found:
+        for unit, instead in self.found.items():
             text = text.replace(unit, instead)
             if text in unit and len(text.split()) > 1:  # one word may be a name of the protocol
                 return instead
@@ -297,7 +297,7 @@ class _Guard:
         if not isinstance(instead, str):
             raise InvalidValueError.of([("on_hit", instead, "must return a text")])
         if piece.strip():
-            self._replaced.found.append((piece.strip(), instead.strip()))
+            self._replaced.found[piece.strip()] = instead.strip()
         return instead
 
     def _stop(self, text: Text) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rxdelta.core import freeze, is_mapping
@@ -36,7 +37,20 @@ class Filter(Protocol):
 class Text:
     """The text of one block, as the source has it and as readers get it."""
 
-    __slots__ = ("_half", "_shown", "cited", "contradicts", "filter", "index", "is_over", "kind", "lane")
+    __slots__ = (
+        "_counted",
+        "_ends",
+        "_half",
+        "_moved",
+        "_shown",
+        "cited",
+        "contradicts",
+        "filter",
+        "index",
+        "is_over",
+        "kind",
+        "lane",
+    )
 
     def __init__(self, filter: Filter, kind: str, event: Any, *, contradicts: bool = False) -> None:
         self.kind = kind
@@ -52,6 +66,9 @@ class Text:
         self.lane: Lane = (event.run_id, event.choice)
         self._half = ""  # of a surrogate pair
         self._shown: list[str] = []
+        self._counted: object = None  # the changes of which the next two tell
+        self._ends: list[int] = []  # of the replaced parts
+        self._moved: list[int] = []  # how far what is behind them has moved
 
     @property
     def moves(self) -> bool:
@@ -90,11 +107,11 @@ class Text:
 
     def place(self, place: int) -> int:
         """Where a place in the text is now."""
-        moved = 0
-        for start, length, now in self.filter.changes:
-            if start + length <= place:
-                moved += now - length
-            elif start < place:
+        number = self._changes_before(place)
+        moved = self._moved[number]
+        if number < len(self.filter.changes):
+            start, _, now = self.filter.changes[number]
+            if start < place:
                 return start + moved + min(place - start, now)
         return place + moved
 
@@ -105,7 +122,21 @@ class Text:
         )
         if type(start) is not int or type(end) is not int:
             return False
-        return any(at < end and start < at + length for at, length, _ in self.filter.changes)
+        changes, number = self.filter.changes, self._changes_before(start)
+        return number < len(changes) and changes[number][0] < end
+
+    def _changes_before(self, place: int) -> int:
+        """How many of the replaced parts end at or in front of a place.
+
+        A text may have as many places as parts, so no part is counted twice.
+        """
+        changes = self.filter.changes
+        if self._counted is not changes:
+            self._counted, self._ends, self._moved = changes, [], [0]
+        for start, length, now in changes[len(self._ends) :]:
+            self._ends.append(start + length)
+            self._moved.append(self._moved[-1] + now - length)
+        return bisect_right(self._ends, place)
 
     def citing(self) -> Event:
         run_id, choice = self.lane

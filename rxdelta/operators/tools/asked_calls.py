@@ -301,7 +301,8 @@ class CallsOfRun:
             call = self._calls[fold, block.call_id] = AskedCall(self, block.call_id)
             self._waiting[call] = None
         theirs = block.type == "server_tool_call"  # as it seems: a later event may change that
-        if call.open and not call.identified and not theirs and self._is_ours(block.name or ""):
+        is_first = self._named.get(call.call_id, call) is call  # see `_ask`
+        if call.open and not call.identified and not theirs and is_first and self._is_ours(block.name or ""):
             call.identified = True
             self._decisions.append((call, "identified", ""))
         return call

@@ -454,7 +454,7 @@ class _ToolRunner:
             return False
         wrong = bind_error(tool, run.asked.arguments_as_map())
         if wrong is not None:
-            _LOG.warning("the arguments of a call don't fit the tool %r: %s", run.name, wrong)
+            _LOG.warning("the arguments of a call don't fit the tool %r: %s", run.name, quote(wrong))
             self._fail(run.call, f"invalid arguments: {wrong}")
         return wrong is None
 

@@ -22,6 +22,7 @@ from rxdelta.runtime import call_on, is_interrupt
 __all__ = ["ToolOutcome", "Tool", "ToolProgress", "bind_error", "execute", "result_of"]
 
 Tool = Callable[..., object]
+_PLAIN = frozenset([str, int, float, bool, type(None)])
 
 
 @attrs.frozen
@@ -88,6 +89,8 @@ def result_of(call_id: str, value: Any, duration: float | None) -> ToolResult:
 
 def _without_records(value: Any) -> Any:
     """The value with an object in place of each record, at every depth. A value of ours has private fields."""
+    if type(value) in _PLAIN:  # a long list has a million of them
+        return value
     if is_mapping(value):
         return {key: _without_records(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -131,8 +131,8 @@ class Feed:
         async with self._pace.lock:
             for record in records:
                 await self._pace.rest()
-                self._pace.spend(record)
                 said, newest = self._form.read(record), self.events.newest
+                self._pace.spend(record)
                 if said.first > newest + 1:
                     missing = f"events {newest + 1} to {said.first - 1} are not in the log"
                     raise StreamInterrupted(missing)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import StreamInterrupted, quote
+from rxdelta.relay._ids import is_epoch
 from rxdelta.relay._logs import Name
 from rxdelta.relay._shared._asking import Asking
 from rxdelta.relay._shared._leases import SIGNS, Leases
@@ -15,13 +17,13 @@ from rxdelta.relay._shared._patient import Patient
 from rxdelta.relay._shared._records import Form
 from rxdelta.relay._shared._total import Total
 from rxdelta.relay._shared._traffic import Traffic
-from rxdelta.relay._store import LogKey
+from rxdelta.relay._store import LogKey, Page
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from rxdelta.relay._shared._records import Values
-    from rxdelta.relay._store import Page, Store, Terms
+    from rxdelta.relay._store import Store, Terms
 
 __all__ = ["Place"]
 
@@ -77,13 +79,13 @@ class Place:
 
     async def find(self, name: Name) -> LogKey | None:
         """The log that has a name."""
-        page = await self.ask(self.store.read, *name, None, _ALL, 0)
+        page = await self._page(*name, None, _ALL, 0)
         return None if page is None else LogKey(*name, page.epoch)
 
     async def live(self, name: Name) -> LogKey | None:
         """The log that has a name, if its publisher lives."""
         begin = time.monotonic()
-        page = await self.ask(self.store.read, *name, None, _ALL, 0)
+        page = await self._page(*name, None, _ALL, 0)
         if page is None:
             return None
         key = LogKey(*name, page.epoch)
@@ -97,10 +99,21 @@ class Place:
             has ended. 0: it has just been buried, so read again.
         """
         begin = time.monotonic()
-        page = await self.ask(self.store.read, *key, after, _MOST_BYTES)
+        page = await self._page(*key, after, _MOST_BYTES)
         return page, None if page is None else await self._left(
             key, page, begin, after if after < _ALL else 0
         )
+
+    async def _page(self, *which: Any) -> Page | None:
+        """What the store has, checked: readers wait by its numbers, and its epoch goes into the ids of entries.
+
+        Raises:
+            StreamInterrupted: It isn't what a store may answer, since somebody else has written there.
+        """
+        page = await self.ask(self.store.read, *which)
+        if page is None or _is_sound(page):
+            return page
+        raise StreamInterrupted("the relay's store has a log that can't be read here")
 
     async def _left(self, key: LogKey, page: Page, asked: float, known: int) -> float | None:
         if page.has_ended:
@@ -119,3 +132,14 @@ class Place:
                 "the publisher of the stream %s gave no sign for its lease, and is taken for dead",
                 quote(key.id),
             )
+
+
+def _is_sound(page: Page | Any) -> bool:
+    return (
+        isinstance(page, Page)
+        and is_epoch(page.epoch)
+        and type(page.newest) is int
+        and isinstance(page.age, (int, float))
+        and isinstance(page.lease, (int, float))
+        and 0 < page.lease < inf
+    )

@@ -133,6 +133,9 @@ class Form:
         """
         load, place = self._values.load, self._place
         try:
+            first = record.number - max(record.count, 1) + 1
+            if type(first) is not int or first < 1 or record.count < 0:
+                raise ValueError(f"{record.count!r} events up to number {record.number!r}")
             events = [*_read(load(record.events, place(record.number)))] if record.count else []
             if len(events) != record.count:
                 raise ValueError(f"{len(events)} events instead of {record.count}")
@@ -146,7 +149,7 @@ class Form:
             raise
         except Exception as error:  # written by somebody else, or damaged
             raise StreamInterrupted("the log has an entry that can't be read here") from error
-        return Said(record.number - max(record.count, 1) + 1, events, end)
+        return Said(first, events, end)
 
 
 _UNUSED = "the publisher has died before its first event: nobody has published the stream"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from reactivex.disposable import Disposable
 
 from rxdelta.core import LimitExceededError, RxDeltaError, StreamInterrupted
+from rxdelta.relay._ids import is_name
 from rxdelta.relay._logs import Name
 from rxdelta.relay._shared._feed import EARLY, Feed, Pace
 from rxdelta.relay._shared._leases import SIGNS
@@ -265,7 +266,8 @@ class Streams:
         return await self._here(partial(self._names, tenant))
 
     async def _names(self, tenant: str) -> list[str]:
-        return [*await self._place.ask(self._place.store.names, tenant)]
+        found = await self._place.ask(self._place.store.names, tenant)
+        return [name for name in found if is_name(name)]  # somebody else may have written others
 
     async def delete(self, name: Name) -> bool:
         return await self._here(partial(self._delete, name))

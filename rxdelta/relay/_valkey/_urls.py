@@ -16,6 +16,7 @@ from rxdelta.core import InvalidValueError
 __all__ = ["Address", "Place", "Way", "invalid", "parse_url"]
 
 _SCHEME = re.compile(r"(?P<package>valkey|redis)(?P<tls>s)?(?:\+(?P<kind>unix|sentinel|cluster))?")
+_DROPPED = re.compile(r"[\x00-\x1f\x7f]")  # `urlsplit` drops some of them unseen, in front of the host, too
 _PORT, _SENTINEL_PORT = 6379, 26379
 _OPTIONS: Mapping[str, Mapping[str, object]] = {  # what else they may have, and whether that is a path
     "protocol": {"2": 2, "3": 3},
@@ -87,6 +88,8 @@ def parse_url(url: object) -> Place:
         raise invalid(_hidden(url), "is no server any more: on one machine use sqlite:////path/to/relay.db")
     if found is None or not isinstance(url, str):
         raise invalid(_hidden(url), f"must be the URL of a Valkey or Redis server, {_EXAMPLE}")
+    if _DROPPED.search(url):
+        raise invalid(_hidden(url), "has a line break or another control character: percent-encode it")
     try:
         parts = urlsplit(url)
         pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))

@@ -191,8 +191,10 @@ def test_a_stream_without_its_last_event_was_cut_off() -> None:
 
 
 def test_a_response_that_was_cancelled_was_interrupted() -> None:
-    found = decode(created(), text("a"), {"type": "response.cancelled", "response": response("cancelled")})
+    whole = response("cancelled") | {"output": [{"type": "message", "id": "i"}], "more": 1}
+    found = decode(created(), text("a"), {"type": "response.cancelled", "response": whole})
     assert isinstance(found[-2], ProviderEvent)
+    assert found[-2].payload == {name: value for name, value in whole.items() if name != "output"}
     assert fold(found).to_message().status == "interrupted"
 
 

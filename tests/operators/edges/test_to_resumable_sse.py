@@ -14,6 +14,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
 from support.encoded import encoded
+from support.security_page import says
 from support.shared import recordings
 from support.streams import streams
 
@@ -259,6 +260,7 @@ def test_ids_are_made_up_the_same_where_the_log_has_not_kept_what_the_first_read
     assert unnumbered[: len(rest) - 1] == unnumbered[len(rest) - 1 :]
 
 
+@says("No text can end a frame early")
 @pytest.mark.parametrize("id", ["a\nb", "a\rb", "a\0b"])
 def test_an_id_that_would_break_the_frame_is_refused(id: str) -> None:
     with pytest.raises(rd.InvalidValueError, match="id: must be on one line"):

@@ -129,6 +129,17 @@ def test_the_beginning_of_a_message_costs_the_same_however_many_are_open() -> No
     assert lines_for(80) < 2.2 * lines_for(40)
 
 
+def test_a_run_tells_its_parent_as_soon_as_its_start_has_come() -> None:
+    source: rx.Subject[rd.Event] = rx.Subject()
+    runs: list[rd.types.RunStream] = []
+    source.pipe(rd.group_by_run()).subscribe(runs.append)
+    source.on_next(ev.BlockStart(0, {"type": "text"}, run_id="b"))
+    assert runs[0].parent_run_id is None
+    source.on_next(ev.MessageStart("m", run_id="b", parent_run_id="a"))
+    source.on_next(ev.MessageStart("m", run_id="b", parent_run_id="c"))
+    assert runs[0].parent_run_id == "a"
+
+
 def test_a_run_tells_its_parent() -> None:
     told: list[Any] = []
     events = [MARKS[mark] for mark in "AB"]

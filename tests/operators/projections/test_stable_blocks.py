@@ -67,6 +67,7 @@ CUTS = {
     "and the list goes on": "-\n\n- a\n",
     "numbers of ten digits are text": "1234567890. a\n¦- b",
     "text after an item must be indented far enough": "1. a\n\n   b\n\n¦  c",
+    "also where it stands further right": "-   a\n\n    b\n\n¦  c",
     "code in an item": "-     a\n\n      b\n¦d",
     "tabs": "-\ta\n\n\tb\n\n¦>\t\tc\n¦d\n\n¦\te\n",
     "quotes": "> a\n> b\n\n¦> c\n",

@@ -187,6 +187,41 @@ def test_several_resumes_tell_the_last_place_and_all_that_was_left_out() -> None
     assert run.joint == (22, 22)
 
 
+@pytest.mark.parametrize(
+    ("known", "repeated", "whole"),
+    [
+        ("c1", "c1", "The tide is high"),  # left out, so nothing parts the texts
+        ("c1", "c2", "The tide is The tide is high"),  # another call, behind which another text comes
+    ],
+)
+def test_a_model_may_begin_anew_with_a_call_that_the_message_has(
+    known: str, repeated: str, whole: str
+) -> None:
+    def call(name: str) -> list[rd.Event]:
+        asked = {"type": "tool_call", "id": name, "name": "f", "args": {}}
+        return [START, ev.BlockStart(0, asked), ev.BlockFinish(0), ev.BlockStart(1, {"type": "text"})]
+
+    begun = [*call(known), ev.TextDelta(1, TIDE)]
+    anew = [*call(repeated), ev.TextDelta(1, TIDE + "high"), ev.BlockFinish(1), ev.MessageFinish("tool_use")]
+    run = Run(begun, anew)
+    assert run.texts[-1] == whole
+    assert [made.call_id for made in run.snapshots[-1].tool_calls] == [*dict.fromkeys([known, repeated])]
+
+
+def test_a_call_without_an_id_makes_no_other_block_a_known_call() -> None:
+    call = {"type": "invalid_tool_call", "name": "f", "args": "{", "error": "cut"}
+    begun = [START, ev.BlockStart(0, call), ev.BlockFinish(0), ev.BlockStart(1, {"type": "text"})]
+    image = [ev.BlockStart(0, {"type": "image", "url": "https://x.example/y.png"}), ev.BlockFinish(0)]
+    anew = [START, *image, ev.BlockStart(1, {"type": "text", "text": "high"}), ev.BlockFinish(1)]
+    run = Run([*begun, ev.TextDelta(1, TIDE)], [*anew, ev.MessageFinish("stop")])
+    assert [block.type for block in run.snapshots[-1].blocks] == [
+        "invalid_tool_call",
+        "text",
+        "image",
+        "text",
+    ]
+
+
 def test_a_message_that_started_over_or_never_broke_off_tells_nothing() -> None:
     once = Run([*pieces(TIDE), *FINISH])
     assert once.snapshots[-1].metadata == {}

@@ -12,6 +12,7 @@ from reactivex import operators as ops
 from reactivex.scheduler import EventLoopScheduler
 from reactivex.subject import Subject
 from support.loops import run as run_loop
+from support.security_page import says
 
 import rxdelta as rd
 
@@ -51,6 +52,7 @@ def test_doors_of_which_some_are_stuck(kind: str, comes: str) -> None:
     run_loop(main)
 
 
+@says("values by which a reader")
 def test_who_is_stuck_far_behind_by_text_is_ended_and_who_comes_late_to_a_long_reply_is_not() -> None:
     async def reply() -> Any:
         yield ev.MessageStart("m")

@@ -155,6 +155,14 @@ def test_a_unit_without_an_end_is_cut_at_a_length(by: Any, longest: int) -> None
     assert units(by, *(text[at : at + 6] for at in range(0, len(text), 6))) == whole
 
 
+@given(text=st.text("ab c\n", max_size=30), number=st.integers(1, 7), data=st.data())
+def test_a_number_of_characters_is_the_length_of_all_units_but_the_last(
+    text: str, number: int, data: st.DataObject
+) -> None:
+    expected = [text[at : at + number] for at in range(0, len(text), number)]
+    assert units(number, *data.draw(told(text))) == expected
+
+
 def test_what_was_read_of_one_line_is_not_taken_for_read_of_the_next() -> None:
     long = "x" * 5000
     assert units("line", long, "\n", f"ab\n{long}") == [

@@ -11,6 +11,7 @@ import reactivex as rx
 from hypothesis import given
 from hypothesis import strategies as st
 from reactivex import operators as ops
+from support.security_page import says
 
 import rxdelta as rd
 
@@ -176,6 +177,7 @@ def ids(told: list[rd.Event]) -> list[str]:
     return [start.content["id"] for start in starts if start.content["type"].startswith("tool_call")]
 
 
+@says("It runs no call that is cut off", "**Running what shouldn't run.**")
 @pytest.mark.parametrize("start", ["ready", "message"])
 @pytest.mark.parametrize("approve", [None, lambda _: True], ids=["", "approved"])
 @pytest.mark.parametrize("way", WAYS)
@@ -214,6 +216,20 @@ def test_a_front_end_gets_no_call_twice() -> None:
         if one is not rd.wire.DONE and one["type"] == "tool-input-available"
     ]
     assert inputs == ["c", "c-2"]
+
+
+def test_a_call_whose_id_comes_last_has_no_news_behind_the_outcome_of_that_id() -> None:
+    whole = {"type": "tool_call", "id": "c", "name": "pay", "args": {"eur": 9}}
+    late = [
+        ev.BlockStart(1, {"type": "tool_call_chunk", "args": ""}),
+        ev.ToolCallDelta(1, '{"eur": 9}'),
+        ev.BlockFinish(1, whole),
+    ]
+    source = rx.of(ev.BlockStart(0, whole), ev.BlockFinish(0), *late, ev.MessageFinish("tool_use"))
+    ran: list[int] = []
+    tools = rd.run_tools({"pay": lambda eur: ran.append(eur)})
+    told = source.pipe(tools, ops.filter(lambda event: isinstance(event, ev.ToolUpdate)), ops.to_list()).run()
+    assert [update.execution_status for update in told] == ["identified", "executing", "completed"]
 
 
 def test_a_resumed_reply_has_the_call_once() -> None:

@@ -21,6 +21,7 @@ from support.bounded import bounded
 from support.cost import lines_run
 from support.loops import run as loops_run
 from support.loops import turns
+from support.security_page import says
 
 import rxdelta as rd
 
@@ -434,6 +435,7 @@ def test_a_call_that_the_stream_cut_off_fails() -> None:
     assert told(out) == [("c0", "identified"), ("c0", "failed")]
 
 
+@says("It runs no call that is cut off", "**Running what shouldn't run.**")
 def test_a_call_cut_by_the_token_limit_is_not_run() -> None:
     out = run(
         [ev.MessageStart("m"), begin(0), ev.ToolCallDelta(0, "{}"), ev.MessageFinish("length")],
@@ -709,6 +711,7 @@ def test_a_call_that_comes_again_is_run_once(events: list[rd.Event], start: Any)
     assert mine == ["identified", "executing", "completed"]
 
 
+@says("It runs no call that is cut off")
 @pytest.mark.parametrize(
     "between",
     [

@@ -375,6 +375,9 @@ def test_what_is_no_way_to_postgresql_is_refused(server: PostgresServer) -> None
         "postgresql://u:p@ss/w@host/db",
         "postgresql://u:pa:ss/word@host",
         "nonsense secretword",
+        "postgresql://u:secretword@host/db\0?sslmode=verify-full",
+        "postgresql://u:secretword@host\n/db",
+        "password=secretword\0 sslmode=verify-full",
     ):
         with pytest.raises(InvalidValueError) as caught:
             PostgresStore(where)  # type: ignore[arg-type]
