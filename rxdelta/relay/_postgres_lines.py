@@ -239,9 +239,8 @@ def _address(where: str) -> Callable[[], Any]:
         text = str(told)
         for value in private:  # libpq and the server quote what they refuse: a user, an option
             text = text.replace(f'"{value}"', '"…"')
-        raise (
-            told if text == str(told) else type(told)(text)
-        )  # not inside of `except`: it would be its context
+        # Not inside of `except`: there the first one would be its context.
+        raise told if text == str(told) else type(told)(text)
 
     return make
 

@@ -135,9 +135,8 @@ class _Reader:
     def __init__(self, before: Sequence[Event] = ()) -> None:
         self.numbering = Numbering()
         self.left: Sequence[Event] = ()
-        self._out: Out = [
-            *before
-        ]  # and those of a malformed chunk from before its fault: the next chunk emits them
+        # What the next chunk emits, beside its own: also the events of a malformed chunk from before its fault.
+        self._out: Out = [*before]
         self._response = Response()
         self._growing = self._response.growing
         self._output = Output(self._response)
