@@ -25,7 +25,7 @@ PYTHONS = nox.project.python_versions(PROJECT)
 CLIENTS = Path("tests/clients")
 LOCK = Path("requirements-dev.lock")
 WITHOUT = [f"--without={material}" for material in ("recordings", "clients", "browser")]
-BRIEF = "--hypothesis-profile=brief"  # `coverage` draws all examples, `tests` a third of them, `soak` ten times as many
+BRIEF = "--hypothesis-profile=brief"  # `coverage` draws all, `tests` a third, `soak` ten times as many
 
 
 def group(*names: str) -> list[str]:
@@ -104,6 +104,26 @@ def quick(session: nox.Session) -> None:
     run_quick(session, BRIEF)
 
 
+# They have no wheel for a free-threaded Python. Their tests are skipped there.
+WITHOUT_FREE_WHEEL = {"orjson", "psycopg", "psycopg-pool"}
+
+
+@nox.session(python=["3.14t"])
+def free(session: nox.Session) -> None:
+    """The quick tests on a free-threaded Python, without what has no wheel for it."""
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    wanted = [
+        *PROJECT["project"]["dependencies"],
+        *(one for extra in extras for one in extra),
+        *group("tests"),
+    ]
+    left_out = {PROJECT["project"]["name"], *WITHOUT_FREE_WHEEL}
+    others = [one for one in wanted if Requirement(one).name not in left_out]
+    session.install(*PROJECT["build-system"]["requires"], *others)
+    session.install("--no-build-isolation", ".")
+    session.run("pytest", "-n", "auto", "-rfE", *WITHOUT, BRIEF, *session.posargs, env={"PYTHON_GIL": "0"})
+
+
 @nox.session(python=PYTHONS[0], name="lowest")
 def lowest_dependencies(session: nox.Session) -> None:
     """The quick tests on the lowest Python, with the lowest version of each dependency that pyproject.toml allows."""
@@ -115,7 +135,7 @@ def lowest_dependencies(session: nox.Session) -> None:
 def coverage(session: nox.Session) -> None:
     """The quick tests with branch coverage: fails below the figure in pyproject.toml, and lists what is missed."""
     install(session, group("tests"))
-    run_quick(session, "--cov", "--cov-report=term", "--cov-report=html")
+    run_quick(session, "--times=1", "--cov", "--cov-report=term", "--cov-report=html")
 
 
 @nox.session

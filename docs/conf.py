@@ -79,7 +79,7 @@ autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
 ALIASES = (  # not FinishReason: in the union that a property returns, Sphinx writes the alias as its own object
     "AiSdkFrame Answers Approve Block CallStatus CallType CompleteToolCall Cumulative Event ExecutionStatus Frame Index "
-    "InvalidToolCall MessageRole MessageStatus Native OpenAiChatFrame RequestFormat SnapshotRole SnapshotStatus WireFormat"
+    "InvalidToolCall MessageRole MessageStatus Native OpenAiChatFrame RequestFormat Signal SnapshotRole SnapshotStatus Take WireFormat"
 )
 autodoc_type_aliases = {name: name for name in ALIASES.split()}
 napoleon_numpy_docstring = False

@@ -235,7 +235,7 @@ __all__ = [
 
 
 _MODULES = ("building", "core", "errors", "events", "providers", "requests", "types", "wire")
-_ROOMS = ("core", "requests", "aio", "operators", "recording")
+_PACKAGES = ("core", "requests", "aio", "operators", "recording")
 """Where the other names are: in the first of these that has one."""
 
 
@@ -252,7 +252,9 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module 'rxdelta' has no attribute {name!r}{hint}", name=name)
         if name in _MODULES:
             return import_module(f"rxdelta.{name}")
-        found = next(home for room in _ROOMS if name in (home := import_module(f"rxdelta.{room}")).__all__)
+        found = next(
+            home for package in _PACKAGES if name in (home := import_module(f"rxdelta.{package}")).__all__
+        )
         globals()[name] = getattr(found, name)
         return globals()[name]
 

@@ -21,6 +21,7 @@ settings.load_profile("rxdelta")
 settings.register_profile("brief", settings.get_profile("rxdelta"), max_examples=10)
 
 LIMIT, SLOW_LIMIT = 120, 300  # seconds. Nothing takes as long: what hangs fails.
+QUICK = 0.4  # of the examples are drawn where the slow tests are left out: as many as judge each mutant
 WAITING = ("tests/relay/", "tests/examples/")
 
 
@@ -29,8 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--times",
         type=float,
-        default=1,
-        help="draw so many times the examples of each property, others in each run if they are more",
+        help="draw so many times the examples of each property, others in each run if they are more; "
+        f"all of them with --slow or a profile, else {QUICK}",
     )
     parser.addoption(
         "--without",
@@ -57,16 +58,16 @@ def pytest_sessionfinish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    is_whole = _runs_slow(config) or config.getoption("--hypothesis-profile", None) is not None
+    times = config.option.times or (1 if is_whole else QUICK)
     for item in items:
         if item.get_closest_marker("timeout") is None:
             slow = item.get_closest_marker("slow") is not None
-            item.add_marker(
-                pytest.mark.timeout((SLOW_LIMIT if slow else LIMIT) * max(1, config.option.times))
-            )
+            item.add_marker(pytest.mark.timeout((SLOW_LIMIT if slow else LIMIT) * max(1, times)))
     # What waits, for servers and leases, begins: the first tests go to one worker, and the others have the cores meanwhile.
     items.sort(key=lambda item: not item.nodeid.startswith(WAITING))
-    if config.option.times != 1:
-        _draw(items, config.option.times)
+    if times != 1:
+        _draw(items, times)
     if not _is_named(config):
         _leave_out(config, items, "soak")
         if not config.option.slow:

@@ -20,6 +20,8 @@ from support.small_replies import REPLIES
 import rxdelta as rd
 from rxdelta import operators
 
+pytestmark = pytest.mark.slow
+
 ev = rd.events
 T = TypeVar("T")
 Events: TypeAlias = list[rd.Event]

@@ -64,7 +64,7 @@ def test_the_command_answers_before_it_imports_what_replays(option: str) -> None
         f"import rxdelta.cli\ntry:\n    rxdelta.cli.main([{option!r}])\nexcept SystemExit:\n    pass"
     )
     assert "rxdelta.cli" in modules
-    assert modules.isdisjoint({"rxdelta.runtime", "rxdelta.operators", "rxdelta.aio", "rxdelta.cli._replay"})
+    assert modules.isdisjoint({"rxdelta.runtime", "rxdelta.operators", "rxdelta.aio", "rxdelta.cli.replay"})
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -96,3 +96,12 @@ def test_type_checkers_see_every_name_that_is_imported_later() -> None:
 @pytest.mark.parametrize("name", rd.__all__)
 def test_a_name_is_the_same_thing_each_time(name: str) -> None:
     assert getattr(rd, name) is getattr(rd, name)
+
+
+def test_a_name_that_is_imported_later_is_no_module_of_its_package() -> None:
+    """The import of a module replaces the package's attribute of that name, so the name would be the module from then on."""
+    for path in ROOT.rglob("__init__.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "lazily":
+                texts = [one.value for one in ast.walk(node.args[1]) if isinstance(one, ast.Constant)]
+                assert not [one for one in texts if (path.parent / f"{one}.py").exists()], path

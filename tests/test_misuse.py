@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -202,6 +203,9 @@ REFUSED: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: rd.run_tools({"x": "y"}), ["tools['x']: must be a function", "(got tools['x']='y')"]),  # type: ignore[dict-item]
     (lambda: rd.run_tools({}, start="mesage"), ["start: must be 'ready' or 'message'", "did you mean 'message'?"]),  # type: ignore[arg-type]
     (lambda: rd.run_tools({}, unknown="raise"), ["unknown: must be 'fail' or 'leave' (got unknown='raise')"]),  # type: ignore[arg-type]
+    (lambda: rd.run_tools({}, max_concurrency=0), ["max_concurrency: must be"]),
+    (lambda: rd.run_tools({}, max_concurrency=1.5), ["max_concurrency: must be"]),  # type: ignore[arg-type]
+    (lambda: rd.run_tools({}, on_error="no"), ["on_error: must be"]),  # type: ignore[arg-type]
     (lambda: rd.run_tools({}, choice="0"), ["choice: must be a whole number from 0 (got choice='0')"]),  # type: ignore[arg-type]
     (lambda: rd.only_choice(None), ["n: must be a whole number from 0"]),  # type: ignore[arg-type]
     (lambda: rd.scan_deltas("Hi"), ["seed: must be a Snapshot"]),  # type: ignore[arg-type]
@@ -224,6 +228,23 @@ REFUSED: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: rd.throttle_latest("50ms"), ["a positive number of seconds, at most 1e9, or a timedelta (got seconds='50ms'); write 0.05"]),  # type: ignore[arg-type]
     (lambda: rd.throttle_latest(1, scheduler="now"), ["scheduler: must be a scheduler of reactivex"]),  # type: ignore[arg-type]
     (lambda: rd.smooth("words"), ["chunking: must be 'word', 'line'", "did you mean 'word'?"]),  # type: ignore[arg-type]
+    (lambda: rd.smooth(re.compile(r"\s*")), ["chunking: must not match the empty text"]),
+    (lambda: rd.stall_timeout(idle=None), ["needs at least one limit: first, idle or total"]),
+    (lambda: rd.stall_timeout(idle="last"), ["idle: must be a positive number"]),  # type: ignore[arg-type]
+    (lambda: rd.until_stopped(asyncio.Event), ["signal: must be an Observable, an asyncio.Event, or an awaitable"]),  # type: ignore[arg-type]
+    (lambda: rd.until_stopped(lambda: None), ["signal: must be an Observable, an asyncio.Event, or an awaitable"]),  # type: ignore[arg-type]
+    (lambda: rd.retry_stream(rx.never, 0), ["attempts: must be"]),
+    (lambda: rd.retry_stream(rx.never, True), ["attempts: must be"]),
+    (lambda: rd.retry_stream(rx.never, 1.5), ["attempts: must be"]),  # type: ignore[arg-type]
+    (lambda: rd.retry_stream(rx.never, backoff=1), ["backoff: must be"]),  # type: ignore[arg-type]
+    (lambda: rd.retry_stream(rx.never, retry_if=None), ["retry_if: must be"]),  # type: ignore[arg-type]
+    (lambda: rd.retry_stream(rx.never, min_overlap=0), ["min_overlap: must be"]),
+    (lambda: rd.retry_stream(rx.never, min_overlap=True), ["min_overlap: must be"]),
+    (lambda: rd.retry_stream(rx.never, min_overlap=1.5), ["min_overlap: must be"]),  # type: ignore[arg-type]
+    (lambda: rd.tap_metrics(None), ["fn: must be"]),  # type: ignore[arg-type]
+    (lambda: rd.tap_metrics(print, through=3), ["through: must be"]),  # type: ignore[arg-type]
+    (lambda: rd.tap_otel(""), ["provider: must be"]),
+    (lambda: rd.tap_otel(None), ["provider: must be"]),  # type: ignore[arg-type]
     (lambda: rd.redact(5), ["pattern: must be"]),  # type: ignore[arg-type]
     (lambda: rd.redact("["), ["pattern: is no regular expression: "]),
     (lambda: rd.redact("x*"), ["pattern: must "]),
@@ -241,6 +262,11 @@ REFUSED: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: rd.guard(bool, on_hit=5), ["on_hit: must be 'stop', 'error', another text"]),  # type: ignore[arg-type]
     (lambda: rd.guard(bool, context=-1), ["context: must be a number of characters, from 0"]),
     (lambda: rd.json_items(1.5), ["path: must consist of keys and indexes"]),  # type: ignore[arg-type]
+    (lambda: rd.json_items(-1), ["path: must consist of keys and indexes"]),
+    (lambda: rd.json_items(True), ["path: must consist of keys and indexes"]),
+    (lambda: rd.json_items(("a", -1)), ["path: must consist of keys and indexes"]),
+    (lambda: rd.json_items(("a", None)), ["path: must consist of keys and indexes"]),  # type: ignore[arg-type]
+    (lambda: rd.json_items({"a"}), ["path: must consist of keys and indexes"]),  # type: ignore[arg-type]
     (lambda: rd.to_ai_sdk(on_error="Sorry"), ["on_error: must be a function that returns the text"]),  # type: ignore[arg-type]
     (lambda: rd.to_openai_chat(tools="search"), ["tools: must be the names of tools"]),
     (lambda: rd.to_openai_chat(5), ["model: must be a string"]),  # type: ignore[arg-type]
@@ -283,6 +309,35 @@ def test_a_wrong_argument_is_refused_at_once_with_what_is_allowed(
     with pytest.raises((rd.InvalidValueError, rd.errors.UnknownWireFormatError)) as caught:
         make()
     assert [words for words in said if words not in str(caught.value)] == []
+
+
+TIMES: dict[str, Callable[[Any], object]] = {
+    "seconds: of throttle_latest": rd.throttle_latest,
+    "seconds: of debounce_latest": rd.debounce_latest,
+    "max_wait: of debounce_latest": lambda wrong: rd.debounce_latest(1, wrong),
+    "seconds: of compact_deltas": rd.compact_deltas,
+    "rate: of smooth": lambda wrong: rd.smooth(rate=wrong),
+    "max_lag: of smooth": lambda wrong: rd.smooth(max_lag=wrong),
+    "first: of stall_timeout": lambda wrong: rd.stall_timeout(first=wrong),
+    "idle: of stall_timeout": lambda wrong: rd.stall_timeout(idle=wrong),
+    "total: of stall_timeout": lambda wrong: rd.stall_timeout(idle=1, total=wrong),
+    "first: of exponential_backoff": lambda wrong: rd.exponential_backoff(first=wrong),
+    "factor: of exponential_backoff": lambda wrong: rd.exponential_backoff(factor=wrong),
+    "longest: of exponential_backoff": lambda wrong: rd.exponential_backoff(longest=wrong),
+    "every: of tap_metrics": lambda wrong: rd.tap_metrics(print, every=wrong),
+    "timeout: of run_tools": lambda wrong: rd.run_tools({}, timeout=wrong),
+    "grace: of share_events": lambda wrong: rd.share_events(grace=wrong),
+    "grace: of share_latest": lambda wrong: rd.share_latest(grace=wrong),
+}
+
+
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), 10**400, True, "1"])
+@pytest.mark.parametrize("name", TIMES)
+def test_57_what_is_no_positive_number_of_a_float_s_range_is_refused_at_once(
+    name: str, wrong: object
+) -> None:
+    with pytest.raises(rd.InvalidValueError, match=f"{name.partition(' ')[0]} must be"):
+        TIMES[name](wrong)
 
 
 SECRET = "sk-proj-abc123def456ghi789jkl012"

@@ -6,6 +6,7 @@ import inspect
 from importlib import import_module
 from importlib.metadata import version
 from operator import attrgetter
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import get_origin
 
@@ -81,6 +82,13 @@ def test_each_event_is_one_class_wherever_it_is_imported_from() -> None:
 def test_a_door_lists_each_of_its_names_once(door: ModuleType) -> None:
     assert len(door.__all__) == len(set(door.__all__))
     assert all(hasattr(door, name) for name in door.__all__)
+
+
+@pytest.mark.parametrize("package", [rd.providers, rd.requests, rd.wire])
+def test_no_file_hides_a_name_once_all_files_are_imported(package: ModuleType) -> None:
+    for file in iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{file.name}")
+    assert [name for name in package.__all__ if isinstance(getattr(package, name), ModuleType)] == []
 
 
 @pytest.mark.parametrize("door", [rd, rd.events, rd.providers, rd.requests])

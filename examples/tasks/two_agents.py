@@ -3,8 +3,7 @@
 import asyncio
 
 import reactivex as rx
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 
 import rxdelta as rd
 from rxdelta.testing import sample_chunks

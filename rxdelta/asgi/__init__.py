@@ -1,10 +1,8 @@
 """A pipeline as the response of a Starlette or FastAPI application. Needs `rxdelta[asgi]`, or FastAPI alone."""
 
 try:
-    from rxdelta.asgi._event_stream import EventStreamResponse
-    from rxdelta.asgi._open_streams import end_streams
-    from rxdelta.asgi._relay_response import RelayResponse
-    from rxdelta.asgi._text_response import TextResponse
+    from rxdelta.asgi.open_response import end_streams
+    from rxdelta.asgi.responses import EventStreamResponse, RelayResponse, TextResponse
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith("starlette"):
         raise

@@ -1,8 +1,6 @@
-"""The events, for this room and those above it. A program imports `rxdelta.events`, which has the same names."""
+"""The events, for this package and those above it. A program imports `rxdelta.events`, which has the same names."""
 
-from rxdelta.core._event_fields import Index
-from rxdelta.core._event_reading import from_dict
-from rxdelta.core._events import (
+from rxdelta.core.event_classes import (
     EVENT_TYPES,
     AttemptReset,
     BlockDelta,
@@ -11,6 +9,7 @@ from rxdelta.core._events import (
     Custom,
     DataDelta,
     Event,
+    Index,
     MessageFinish,
     MessageInterrupted,
     MessageStart,
@@ -25,6 +24,7 @@ from rxdelta.core._events import (
     text_delta,
     tool_call_delta,
 )
+from rxdelta.core.event_reading import from_dict
 
 __all__ = [
     # any event

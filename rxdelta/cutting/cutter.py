@@ -16,8 +16,6 @@ from typing import Literal, TypeAlias
 from rxdelta.core import SPACELESS, InvalidValueError, did_you_mean
 from rxdelta.cutting.graphemes import grapheme_end, is_border, is_unfinished
 
-__all__ = ["LONGEST", "WORD", "AtOnce", "Chunking", "Cutter", "Rule", "rule_of"]
-
 Chunking: TypeAlias = Literal["word", "line", "char"] | re.Pattern[str] | Callable[[str], str | None]
 Rule: TypeAlias = Callable[[str, int], int]
 """Returns the position of the next cut in this text, or 0 if it isn't certain yet. The rule has already read the given
@@ -47,7 +45,7 @@ def rule_of(
 
     Args:
         chunking: The kind of pieces.
-        name: What the caller's argument is called, for errors.
+        name: The name of the caller's argument, for errors.
         timed: Whether a slow pattern is given up, so that the cuts may depend on the machine. Otherwise they depend on
             the text alone.
     """

@@ -13,8 +13,6 @@ from functools import lru_cache
 from itertools import chain
 from unicodedata import category, combining
 
-__all__ = ["LONGEST_GRAPHEME", "grapheme_end", "graphemes", "has_joining", "is_border", "is_unfinished"]
-
 LONGEST_GRAPHEME = 128
 """A cluster is cut after this many code points, so that endless combining marks are no endless cluster.
 

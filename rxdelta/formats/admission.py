@@ -20,18 +20,15 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from itertools import accumulate
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import attrs
 
 from rxdelta.core import Block, ContentPart, InvalidValueError, Message, ToolCall, events, is_mapping
-from rxdelta.formats.given_parts import result_parts
+from rxdelta.formats.conversation import result_parts
+from rxdelta.formats.decoding import Json
 from rxdelta.formats.notes import PROVIDER_TYPE
-
-__all__ = ["Admission"]
-
-Json: TypeAlias = Mapping[str, Any]
 
 _PUBLIC: Final = frozenset(["https", "http", "data"])
 _FILE, _TOOLS, _CACHE = "file_id", "tool_definitions", "cache_control"
@@ -76,7 +73,7 @@ class Admission:
         >>> Admission([]).message(message, "messages[0]")
         Traceback (most recent call last):
             ...
-        rxdelta.core._errors.InvalidValueError: messages[0]: ...
+        rxdelta.core.errors.InvalidValueError: messages[0]: ...
     """
 
     def __init__(self, allow: Collection[str]) -> None:

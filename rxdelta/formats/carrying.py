@@ -24,14 +24,11 @@ from rxdelta.core import (
     wrong_value,
 )
 from rxdelta.core.events import EVENT_TYPES, Custom, MessageInterrupted, ProviderEvent
-from rxdelta.formats.conversation import text_of
+from rxdelta.formats.conversation import medium_of, text_of
 from rxdelta.formats.format import Format
-from rxdelta.formats.media import medium_of
 from rxdelta.formats.notes import REDACTED
-from rxdelta.formats.reply.parts import is_taken, is_unreadable
-from rxdelta.formats.run_lanes import Lanes
-
-__all__ = ["CONTENT", "DETAILS", "kinds_of", "read_carried"]
+from rxdelta.formats.reply.choice import is_taken, is_unreadable
+from rxdelta.formats.runs import Lanes
 
 CONTENT: Final[Mapping[str, str]] = {
     "text": "a text",
@@ -204,7 +201,7 @@ def read_carried(events: Sequence[Event], known: Format) -> bool:
         Whether the reply is over.
 
     Raises:
-        InvalidValueError: Names the format, and each thing that it can't carry.
+        InvalidValueError: Names the format, and each detail that it can't carry.
     """
     reading = _Reading()
     for event in events:

@@ -1,30 +1,328 @@
-"""A conversation as turns, from which every format writes its request."""
+"""A conversation as turns, from which every format writes its request; with its media, and the tools that the model may call.
+
+Texts and media that clients send are read in the parts of the APIs that clients speak:
+
+    Anthropic      text | image, document: with a source of type base64, url, file or text
+    Responses      input_text, output_text, text | input_image | input_file | input_audio
+    of tools       both, and image, audio, video, document with their data or address, as of MCP and Interactions
+
+Other fields of a part aren't read here; `Admission` decides which of them may reach a provider.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Any, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import attrs
 
-from rxdelta.core import ContentPart, InvalidValueError, Message, Snapshot, ToolCall, ToolResult, thaw
-from rxdelta.formats.given_parts import result_parts
-from rxdelta.formats.signatures import readable, unsigned
+from rxdelta.core import (
+    ContentPart,
+    InvalidValueError,
+    Message,
+    Snapshot,
+    ToolCall,
+    ToolResult,
+    freeze as frozen,
+    is_list,
+    is_mapping,
+    thaw,
+)
+from rxdelta.formats.decoding import JsonObject, word
+from rxdelta.formats.notes import readable, unsigned
 
-__all__ = [
-    "Native",
-    "Said",
-    "Turn",
-    "arguments_of",
-    "conversation",
-    "messages_of",
-    "refuse",
-    "result_media",
-    "result_text",
-    "text_of",
-    "text_or_parts",
-]
+_ANY_OBJECT: JsonObject = {"type": "object", "properties": {}}
+
+
+def _object_schema(parameters: Any) -> Any:
+    return frozen(_ANY_OBJECT if parameters is None else parameters, "parameters")
+
+
+@attrs.frozen
+class ToolDefinition:
+    """A tool as the model gets to know it.
+
+    Attributes:
+        name: The name by which the model calls it, most providers' `[a-zA-Z0-9_-]{1,64}`.
+        description: What it does, and when to call it.
+        parameters: The JSON Schema of its arguments, an object; `None` for a tool without any.
+
+    Raises:
+        InvalidValueError: There is no name, or the schema isn't that of an object.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> port = {"type": "object", "properties": {"port": {"type": "string"}}, "required": ["port"]}
+        >>> tides = rd.ToolDefinition("tides", "The next high tide of a port.", port)
+        >>> request = rd.to_request("When is high tide in Brest?", "anthropic-messages", tools=[tides])
+        >>> request["tools"][0]["name"], request["tools"][0]["input_schema"]["required"]
+        ('tides', ['port'])
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] | None = attrs.field(default=None, converter=_object_schema)
+
+    def __attrs_post_init__(self) -> None:
+        wrong: list[tuple[str, object, str]] = []
+        name: object = self.name
+        if not isinstance(name, str) or not name:
+            wrong.append(("name", name, "must be a string that says something"))
+        if not isinstance(self.description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            wrong.append(("description", self.description, "must be a string"))
+        if not is_mapping(self.parameters) or self.parameters.get("type") != "object":
+            wrong.append(("parameters", self.parameters, 'must be a JSON Schema of type "object"'))
+        if wrong:
+            raise InvalidValueError.of(wrong)
+
+
+Defined: TypeAlias = ToolDefinition | Mapping[str, Any]
+"""A tool of a request: a definition, or a tool in the provider's own form, which stays as it is."""
+
+
+def function_object(tool: ToolDefinition, schema: str = "parameters") -> JsonObject:
+    """Name, description and schema, which has this name. Some APIs refuse an empty description."""
+    described = {"description": tool.description} if tool.description else {}
+    return {"name": tool.name, **described, schema: thaw(tool.parameters)}
+
+
+def tool_list(tools: Sequence[Defined], write: Callable[[ToolDefinition], JsonObject]) -> list[JsonObject]:
+    """The tools in their order, those in the provider's own form as they are."""
+    return [write(tool) if isinstance(tool, ToolDefinition) else thaw(tool) for tool in tools]
+
+
+def functions(tools: Sequence[Defined]) -> JsonObject:
+    """The tools as OpenAI's chat completions have them, and the many that follow them.
+
+    Example:
+        >>> functions([ToolDefinition("now")])["tools"]
+        [{'type': 'function', 'function': {'name': 'now', 'parameters': {'type': 'object', 'properties': {}}}}]
+    """
+    return {"tools": tool_list(tools, lambda tool: {"type": "function", "function": function_object(tool)})}
+
+
+_KINDS = {
+    "image": "image",
+    "image_url": "image",
+    "audio": "audio",
+    "video": "video",
+    "file": "file",
+    "file_url": "file",
+}
+_MIME_TYPES = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "file": "application/pdf"}
+
+
+class Medium(NamedTuple):
+    """An image, a sound, a film or a file. Its content is in `data`, at the `url`, or with the provider (`file_id`)."""
+
+    kind: str
+    mime_type: str
+    data: str | None
+    """In base64."""
+    url: str | None
+    file_id: str | None
+    options: dict[str, Any]
+
+
+def medium_of(part: ContentPart) -> Medium | None:
+    """The medium that a part holds, if any. A `data:` URL is read as the data."""
+    kind = _KINDS.get(part.type)
+    if kind is None:
+        return None
+    options: dict[str, Any] = thaw(part.options)
+    mime_type = _word(options.get("mime_type")) or _MIME_TYPES[kind]
+    url, file_id, data = _word(options.get("url")), _word(options.get("file_id")), part.text or None
+    if part.type.endswith("_url"):
+        url, data = url or data, None
+    if url is not None and url.startswith("data:"):
+        head, comma, found = url.removeprefix("data:").partition(",")
+        if comma and head.endswith(";base64"):
+            url, data, mime_type = None, found, head.partition(";")[0] or mime_type
+    return Medium(kind, mime_type, data, url, file_id, options)
+
+
+def data_url(medium: Medium) -> str | None:
+    """The URL of a medium, or a `data:` URL of its data; `None` if only its id is known."""
+    if medium.url is not None or medium.data is None:
+        return medium.url
+    return f"data:{medium.mime_type};base64,{medium.data}"
+
+
+def _word(found: Any) -> str | None:
+    return found if isinstance(found, str) and found else None
+
+
+# Parts are untyped JSON: each value is checked where it is read.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
+
+def anthropic_part(part: Any) -> ContentPart | None:
+    """A text, image or document of a request to Anthropic's Messages API; `None` for anything else.
+
+    Example:
+        >>> anthropic_part({"type": "text", "text": "Hi"})
+        ContentPart('text', 'Hi')
+    """
+    kind = part.get("type") if is_mapping(part) else None
+    if kind == "text":
+        return _text(part, "cache_control")
+    if kind not in ("image", "document"):
+        return None
+    source = part.get("source")
+    if not is_mapping(source) or (read := _SOURCES.get(str(source.get("type")))) is None:
+        return None
+    found = read(source)
+    if found is None:
+        return None
+    data, options = found
+    more = {name: part[name] for name in _OF_A_DOCUMENT if part.get(name) is not None}
+    return ContentPart("image" if kind == "image" else "file", data, options | more)
+
+
+def response_part(part: Any) -> ContentPart | None:
+    """A text, image, file or sound of a request to OpenAI's Responses API; `None` for anything else.
+
+    Example:
+        >>> response_part({"type": "input_image", "image_url": "https://x.example/a.png"})
+        ContentPart('image', options={'url': 'https://x.example/a.png'})
+    """
+    kind = part.get("type") if is_mapping(part) else None
+    if kind in ("input_text", "output_text", "text"):
+        return _text(part)
+    if kind == "input_audio":
+        return sound(part.get(kind))
+    if kind == "input_image":
+        names = {"image_url": "url", "file_id": "file_id", "detail": "detail"}
+    elif kind == "input_file":
+        names = {"file_url": "url", "file_id": "file_id", "filename": "filename"}
+    else:
+        return None
+    options: dict[str, Any] = {
+        ours: found for name, ours in names.items() if (found := word(part.get(name))) is not None
+    }
+    data = word(part.get("file_data")) if kind == "input_file" else None
+    if data is not None and data.startswith("data:"):
+        head, _, data = data.removeprefix("data:").partition(",")
+        options["mime_type"] = head.partition(";")[0] or "application/pdf"
+    if not (data or options.keys() & {"url", "file_id"}):
+        return None
+    return ContentPart("image" if kind == "input_image" else "file", data, options)
+
+
+def sound(source: Any) -> ContentPart | None:
+    """The sound of an `input_audio`, which both of OpenAI's APIs have alike; `None` if there is none.
+
+    Example:
+        >>> sound({"data": "UklGRg==", "format": "mp3"})
+        ContentPart('audio', 'UklGRg==', options={'mime_type': 'audio/mpeg'})
+    """
+    data = word(source.get("data")) if is_mapping(source) else None
+    if data is None:
+        return None
+    kind = word(source.get("format")) or "wav"
+    return ContentPart("audio", data, {"mime_type": "audio/mpeg" if kind == "mp3" else f"audio/{kind}"})
+
+
+def result_parts(content: Any) -> list[ContentPart]:
+    """The texts and media of a tool's result that is a list of such parts; empty for any other result.
+
+    Example:
+        >>> result_parts([{"type": "image", "data": "aGk=", "mimeType": "image/png"}])
+        [ContentPart('image', 'aGk=', options={'mime_type': 'image/png'})]
+        >>> result_parts([1]), result_parts("text")
+        ([], [])
+    """
+    parts = [_result_part(part) for part in content] if is_list(content) else []
+    found = [part for part in parts if part is not None]
+    return found if len(found) == len(parts) else []
+
+
+def _result_part(part: Any) -> ContentPart | None:
+    return anthropic_part(part) or response_part(part) or _flat_part(part)
+
+
+def _flat_part(part: Any) -> ContentPart | None:
+    """A medium with its data or address beside its type."""
+    kind = _MEDIA.get(str(part.get("type"))) if is_mapping(part) else None
+    if kind is None or "source" in part:
+        return None
+    data, url = word(part.get("data")), word(part.get("uri"))
+    mime_type = word(part.get("mimeType")) or word(part.get("mime_type"))
+    named = {"mime_type": mime_type} if mime_type else {}
+    if data is not None and mime_type is not None:
+        return ContentPart(kind, data, named)
+    return None if url is None else ContentPart(kind, None, {**named, "url": url})
+
+
+def _text(part: Mapping[str, Any], *kept: str) -> ContentPart | None:
+    text = part.get("text")
+    options = {name: part[name] for name in kept if part.get(name) is not None}
+    return ContentPart("text", text, options) if isinstance(text, str) else None
+
+
+_Found: TypeAlias = tuple[str | None, dict[str, Any]]
+"""The data of a medium, and its options."""
+
+
+def _base64(source: Mapping[str, Any]) -> _Found | None:
+    data, mime_type = word(source.get("data")), word(source.get("media_type"))
+    return None if data is None or mime_type is None else (data, {"mime_type": mime_type})
+
+
+def _plain_text(source: Mapping[str, Any]) -> _Found | None:
+    text = source.get("data")
+    if not isinstance(text, str):
+        return None
+    return base64.b64encode(text.encode("utf-8", "replace")).decode(), {"mime_type": "text/plain"}
+
+
+def _named(name: str) -> Callable[[Mapping[str, Any]], _Found | None]:
+    def read(source: Mapping[str, Any]) -> _Found | None:
+        found = word(source.get(name))
+        return None if found is None else (None, {name: found})
+
+    return read
+
+
+_SOURCES: Final[Mapping[str, Callable[[Mapping[str, Any]], _Found | None]]] = {
+    "base64": _base64,
+    "text": _plain_text,
+    "url": _named("url"),
+    "file": _named("file_id"),
+}
+
+_OF_A_DOCUMENT: Final = ("title", "context", "citations", "cache_control")
+_MEDIA: Final = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
+
+
+def accepted(
+    blocks: Sequence[JsonObject], is_thought: Callable[[JsonObject], bool] | None = None
+) -> list[JsonObject]:
+    """The content without a text of nothing but space, and without reasoning at its end. Both are refused.
+
+    Such a text is joined to the one before or after it, so that no space between words gets lost, or left out. A
+    message whose content is empty then is left out too; both APIs take two messages of one side in a row for one, or
+    are given them as one.
+
+    Example:
+        >>> accepted([{"text": "two"}, {"text": " "}, {"text": "words"}, {"toolUse": {}}, {"text": "\\n"}])
+        [{'text': 'two '}, {'text': 'words'}, {'toolUse': {}}]
+    """
+    kept: list[JsonObject] = []
+    for block in blocks:
+        before, text = kept[-1].get("text") if kept else None, block.get("text")
+        if isinstance(before, str) and isinstance(text, str) and not (before.strip() and text.strip()):
+            blank, full = (block, kept[-1]) if before.strip() else (kept[-1], block)
+            kept[-1] = {**blank, **full, "text": before + text}
+        else:
+            kept.append(block)
+    kept = [block for block in kept if not isinstance(text := block.get("text"), str) or text.strip()]
+    while is_thought is not None and kept and is_thought(kept[-1]):
+        kept.pop()
+    return kept
+
 
 Native: TypeAlias = Mapping[str, Any]
 """An item that is already in the provider's own form; it passes through as it is."""
@@ -39,7 +337,7 @@ class Turn:
 
     Attributes:
         role: `system`, `user`, `assistant`, or `tool` for results whose calls are not in the conversation.
-        blocks: The content, in order. Of an assistant's message only the blocks that may be sent back.
+        blocks: The content, in order. An assistant's message has only the blocks that may be sent back.
         results: The results of tools, in the order of the calls.
         message: The message of which the turn was made; `None` for a plain text or results alone.
         reasoning: Whether reasoning and signatures may be sent back, also those in the message's metadata.

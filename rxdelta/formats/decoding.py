@@ -1,19 +1,35 @@
-"""The protocol of every decoder, and typed access to the values in a chunk, which names the path of a wrong one."""
+"""The protocol of every decoder, and its typed access to the values in a chunk: an error names the path of a wrong one.
+
+Beside it the values that formats share: empty ones, words, base64 in pieces that each have their own padding, and what grows
+piece by piece but is emitted whole, because no delta can carry the pieces.
+"""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import attrs
 
-from rxdelta.core import DEFAULT_LIMITS, Event, LimitExceededError, MalformedChunkError, Snapshot, quote
+from rxdelta.core import (
+    DEFAULT_LIMITS,
+    Event,
+    LimitExceededError,
+    MalformedChunkError,
+    Snapshot,
+    check_members,
+    freeze,
+    quote,
+)
 from rxdelta.core.events import EVENT_TYPES
 
-__all__ = ["Chunk", "Decoder", "Fields", "as_mapping", "dumped"]
+Json: TypeAlias = Mapping[str, Any]
+"""A JSON object that is read."""
 
-Chunk = Mapping[str, Any]
+JsonObject: TypeAlias = dict[str, Any]
+"""A JSON object that is written."""
 
 
 class Decoder(Protocol):
@@ -33,7 +49,7 @@ class Decoder(Protocol):
         ...
 
 
-def as_mapping(chunk: object, wire_format: str) -> Chunk:
+def as_mapping(chunk: object, wire_format: str) -> Json:
     """The chunk as a mapping: a dict as it is, an SDK's (pydantic) object with the fields that were sent."""
     if type(chunk) is dict or isinstance(chunk, Mapping):
         return chunk  # pyright: ignore[reportUnknownVariableType]
@@ -43,7 +59,7 @@ def as_mapping(chunk: object, wire_format: str) -> Chunk:
     return fields
 
 
-def dumped(chunk: object) -> Chunk | None:
+def dumped(chunk: object) -> Json | None:
     """The fields of a pydantic object that were sent; `None` for all else."""
     dump = getattr(chunk, "model_dump", None)
     if not callable(dump) or isinstance(chunk, type):
@@ -76,7 +92,7 @@ class Fields:
     def fail(self, path: str, expected: str, found: object) -> MalformedChunkError:
         return MalformedChunkError.at(self.wire_format, path, expected, found)
 
-    def mapping(self, value: object, path: str) -> Chunk:
+    def mapping(self, value: object, path: str) -> Json:
         """An object; the empty one for `None`."""
         if type(value) is dict or isinstance(value, Mapping):
             return value  # pyright: ignore[reportUnknownVariableType]
@@ -129,3 +145,122 @@ class Fields:
         if value >= DEFAULT_LIMITS.index:
             raise LimitExceededError.of("index", DEFAULT_LIMITS.index, f"the index at {path}")
         return value
+
+
+NOTHING: tuple[object, ...] = (None, "", [], {})
+"""The values that mean nothing."""
+
+
+def word(value: object) -> str | None:
+    """The string, or `None` for an empty one and for all other types."""
+    return value if isinstance(value, str) and value else None
+
+
+def by_word(words: Mapping[str, str]) -> dict[str, str]:
+    """The table from each provider's word to ours. In `words`, each of ours has the provider's, with spaces between.
+
+    Example:
+        >>> by_word({"stop": "stop eos", "length": "max_tokens"})
+        {'stop': 'stop', 'eos': 'stop', 'max_tokens': 'length'}
+    """
+    return {theirs: ours for ours, found in words.items() for theirs in found.split()}
+
+
+def kept(source: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of an object, whose values are immutable."""
+    return {name: freeze(value, lenient=True) for name, value in source.items()}
+
+
+def others(source: Mapping[str, Any], read: frozenset[str]) -> dict[str, Any]:
+    """A copy of the fields that are neither read nor empty."""
+    if read.issuperset(source):
+        return {}
+    return kept({name: value for name, value in source.items() if name not in read and value not in NOTHING})
+
+
+def remember(known: dict[str, Any], found: Mapping[str, Any]) -> None:
+    """Update the known fields with those that are not empty. The fields of an object within are updated likewise.
+
+    Raises:
+        LimitExceededError: There are more than `Limits.members`, of the fields or within one.
+    """
+    for name, value in found.items():
+        before = known.get(name)
+        if value in NOTHING or value == before:
+            continue
+        now = freeze(value, lenient=True)
+        if isinstance(before, Mapping) and isinstance(now, Mapping):
+            now = {**before, **now}  # pyright: ignore[reportUnknownVariableType]
+            check_members(now, DEFAULT_LIMITS, "an object in the metadata")  # pyright: ignore[reportUnknownArgumentType]
+        if now is not None:
+            known[name] = now
+    check_members(known, DEFAULT_LIMITS, "the metadata")
+
+
+class Base64Pieces:
+    """Joins the pieces of one block to a single base64 text. Holds two bytes at most.
+
+    Example:
+        >>> pieces = Base64Pieces()
+        >>> pieces.add("aA=="), pieces.add("aWo="), pieces.rest()
+        ('', 'aGlq', '')
+    """
+
+    def __init__(self) -> None:
+        self._carry = b""  # bytes that don't fill a group of three yet
+
+    def add(self, data: str) -> str:
+        """The next part of the text. A piece that is no base64 is part of it unchanged."""
+        if not self._carry and not data.endswith("="):
+            return data
+        try:
+            found = self._carry + base64.b64decode(data, validate=True)
+        except ValueError:
+            return self.rest() + data
+        whole = len(found) - len(found) % 3
+        self._carry = found[whole:]
+        return base64.b64encode(found[:whole]).decode()
+
+    def rest(self) -> str:
+        """The end of the text, with its padding."""
+        found, self._carry = self._carry, b""
+        return base64.b64encode(found).decode()
+
+
+def due(size: int, emitted: int) -> bool:
+    """Whether the whole has grown by an eighth since it was last emitted. All emissions together stay linear."""
+    return size > emitted and size * 8 >= emitted * 9
+
+
+class GrowingList:
+    """A list that grows, but that events carry only as a whole, such as the citations of a text.
+
+    The list is emitted after growth by an eighth. All emissions together stay linear in its length.
+
+    Args:
+        emitted: The items that it has from the start, which have been emitted.
+        size: Their size.
+
+    Example:
+        >>> citations = GrowingList()
+        >>> citations.add("a")
+        >>> citations.take(), citations.take()
+        (['a'], None)
+    """
+
+    __slots__ = ("_emitted", "_items", "_size")
+
+    def __init__(self, emitted: Iterable[Any] = (), size: int = 0) -> None:
+        self._items = list(emitted)
+        self._size = self._emitted = size
+
+    def add(self, item: Any, size: int = 1) -> None:
+        self._items.append(item)
+        self._size += size
+
+    def take(self, *, at_end: bool = False) -> list[Any] | None:
+        """The whole list, to be emitted now, if it is due; at the end, if it has grown at all."""
+        if not (self._size > self._emitted if at_end else due(self._size, self._emitted)):
+            return None
+        self._emitted = self._size
+        return self._items

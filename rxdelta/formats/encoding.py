@@ -8,20 +8,6 @@ from typing import Any, Protocol, TypeVar
 
 from rxdelta.core import Event, InvalidValueError, StreamInterrupted, clean_text, is_mapping, wrong_value
 
-__all__ = [
-    "MASKED",
-    "Encoder",
-    "Masked",
-    "cut_off",
-    "masked",
-    "named_frames",
-    "not_an_event",
-    "number_problems",
-    "shown_error",
-    "whole_characters",
-    "word_of",
-]
-
 F = TypeVar("F", covariant=True)
 
 MASKED = "An error occurred."
@@ -93,7 +79,7 @@ def named_frames(frames: Iterable[Mapping[str, Any]], by: str) -> Iterator[Mappi
 
 
 def number_problems(name: str, value: object) -> list[tuple[str, object, str]]:
-    """What is wrong with an option that must be a whole number from 0, for `InvalidValueError.of`."""
+    """The fault of an option that must be a whole number from 0, for `InvalidValueError.of`."""
     valid = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return [] if valid else [(name, value, "must be a whole number from 0")]
 

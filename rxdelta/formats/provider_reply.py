@@ -7,18 +7,14 @@ ProviderEncoder  events in, chunks out
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import Any, ClassVar, Final, TypeAlias, cast
+from typing import Any, ClassVar, Final, cast
 
 from rxdelta.core import DEFAULT_LIMITS, Block, BlockFold, Citation, ContentPart, ToolCall
+from rxdelta.formats.conversation import Medium, medium_of
+from rxdelta.formats.decoding import JsonObject
 from rxdelta.formats.encoding import Masked
-from rxdelta.formats.media import Medium, medium_of
-from rxdelta.formats.notes import REDACTED
+from rxdelta.formats.notes import REDACTED, readable, signature_of
 from rxdelta.formats.reply import CallItem, Item, Part, Reply, ReplyEncoder, Run, TextItem, Writer
-from rxdelta.formats.signatures import readable, signature_of
-
-__all__ = ["CREATED", "REPLY_ID", "BlockItem", "CallBlock", "Json", "ProviderEncoder", "ProviderWriter"]
-
-Json: TypeAlias = dict[str, Any]
 
 REPLY_ID: Final = "reply-1"
 """The id of a reply that has none, where a format needs one."""
@@ -141,7 +137,7 @@ class _Reply(Reply):
         )
 
 
-class ProviderEncoder(ReplyEncoder[Json]):
+class ProviderEncoder(ReplyEncoder[JsonObject]):
     """Events in, chunks out."""
 
     def __init__(self, writer: ProviderWriter, on_error: Masked) -> None:

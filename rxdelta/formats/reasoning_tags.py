@@ -36,7 +36,6 @@ from rxdelta.core.events import (
 if TYPE_CHECKING:
     from rxdelta.formats.decoding import Decoder
 
-__all__ = ["ReasoningTagsDecoder", "tag_names"]
 
 _USUAL = ("think", "thinking")
 _DELTAS = (TextDelta, ReasoningDelta, ToolCallDelta, DataDelta, BlockDelta, BlockFinish)
@@ -267,7 +266,7 @@ class _Thought:
     """The beginning of a message's text, which was reasoning if a closing tag follows.
 
     Attributes:
-        pieces: What has been emitted.
+        pieces: The emitted pieces.
     """
 
     __slots__ = ("_in_block", "_line", "_read", "pieces")

@@ -1,21 +1,79 @@
-"""The wire formats of the library, and of other installed distributions."""
+"""The wire formats of the library and of other installed distributions, and the names by which people mean one."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import UnknownWireFormatError, described, quote
+from rxdelta.core import UnknownWireFormatError, alternatives, described, did_you_mean, quote
 from rxdelta.formats.format import Format
-from rxdelta.formats.meant import meant_formats
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUP", "find", "formats", "get", "is_own", "names", "recognise"]
+_OPENAI = ("openai-chat", "openai-responses")
+_CHAT = ("openai-chat",)
+_BY_WORD = {
+    **dict.fromkeys(("claude", "anthropic"), ("anthropic-messages",)),
+    **dict.fromkeys(("openai", "gpt", "chatgpt", "azure", "o1", "o3", "o4", "codex"), _OPENAI),
+    **dict.fromkeys(("google", "genai", "vertex", "aistudio", "gemini"), ("gemini",)),
+    **dict.fromkeys(("bedrock", "aws", "amazon", "converse", "nova"), ("bedrock-converse",)),
+    **dict.fromkeys(("cohere", "command"), ("cohere",)),
+    **dict.fromkeys(("mistral", "mixtral", "codestral", "magistral"), ("mistral",)),
+    **dict.fromkeys(("ollama", "llama"), ("ollama",)),
+    **dict.fromkeys(
+        (
+            *(
+                "openrouter",
+                "groq",
+                "together",
+                "fireworks",
+                "deepseek",
+                "xai",
+                "grok",
+                "perplexity",
+                "cerebras",
+            ),
+            *("litellm", "vllm", "sglang", "lmstudio", "qwen", "kimi", "moonshot", "huggingface", "nvidia"),
+        ),
+        _CHAT,
+    ),
+    **dict.fromkeys(("vercel", "usechat"), ("ai-sdk",)),
+    **dict.fromkeys(("copilotkit", "agui"), ("ag-ui",)),
+    **dict.fromkeys(("langgraph", "langsmith"), ("langchain",)),
+}
+"""The formats that providers and models speak, by the words that their names begin with."""
+
+
+def meant_formats(given: str, known: Iterable[str]) -> str:
+    """Advise on a name that no format has: the formats that are likely meant, then all.
+
+    Example:
+        >>> meant_formats("claude-opus", ["anthropic-messages", "gemini"])
+        "did you mean 'anthropic-messages'? There are anthropic-messages, gemini"
+        >>> meant_formats("qqq", ["gemini"])
+        'there are gemini'
+    """
+    names = sorted(known)
+    if not did_you_mean(given, names):
+        words = re.findall(r"[a-z]+\d?", given[:100].lower())
+        found = {
+            name
+            for word in words
+            for key, formats in _BY_WORD.items()
+            if word.startswith(key)
+            for name in formats
+            if name in names
+        }
+        if found:
+            meant = " or ".join(map(repr, sorted(found)))
+            return f"did you mean {meant}? There are {', '.join(names)}"
+    return alternatives(given, names)
+
 
 GROUP = "rxdelta.formats"
 """The group of entry points by which another distribution adds a format."""

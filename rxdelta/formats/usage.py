@@ -25,26 +25,8 @@ from rxdelta.core import (
     make_usage,
     usage_from_wire,
 )
+from rxdelta.formats.decoding import Json
 
-__all__ = [
-    "AG_UI",
-    "AI_SDK",
-    "ANTHROPIC",
-    "BEDROCK",
-    "CHAT",
-    "COHERE",
-    "GEMINI",
-    "INTERACTIONS",
-    "OLLAMA",
-    "RESPONSES",
-    "RunningUsage",
-    "UsageForm",
-    "completed",
-    "usage_of",
-    "usage_of_langchain",
-]
-
-Json: TypeAlias = Mapping[str, Any]
 Counts: TypeAlias = dict[str, int]
 """Counts by their names in `TokenUsage.billed`."""
 Steps: TypeAlias = list[list[str]]
@@ -59,7 +41,7 @@ class UsageForm:
     Args:
         places: Where each count is: the names on the way to it with dots between. In a list, a name chooses the entries
             that have it as a value (`A|B`: or this one), and their counts are summed. A count may have several places.
-        bill: What is billed; without it, exactly these counts.
+        bill: Makes the billed counts; without it, exactly these counts are billed.
         signs: Names of which each stands only in objects of this form.
 
     Attributes:
@@ -81,7 +63,7 @@ class UsageForm:
         self.alone = {place: name for name, place in places.items() if place.isidentifier()}
 
     def counts(self, raw: Json) -> Counts:
-        """The counts that the object has. Of several places the largest counts: gateways leave others at 0."""
+        """The counts that the object has. The largest of several places counts: gateways leave others at 0."""
         known: Counts = {}
         for first, places in self.places.items():
             if (found := raw.get(first)) is None:
@@ -304,7 +286,7 @@ _TOO_MANY = 2**60
 """What nobody is billed for. The sum of some counts that are less can be stored."""
 
 
-# What is billed.
+# Bills.
 
 
 def _with(counts: Counts, total: str, *parts: str) -> Counts:

@@ -4,11 +4,18 @@ Reading: `SseParser` and `NdjsonParser` turn bytes into JSON records. Writing: `
 into the bytes of a server-sent event, `ndjson_line` into those of a line.
 """
 
-from rxdelta.framing.ndjson import NdjsonParser
-from rxdelta.framing.ndjson_lines import NDJSON_HEADERS, NDJSON_KEEP_ALIVE, ndjson_line
-from rxdelta.framing.quick_json import check_loads as check_loads  # for other rooms
-from rxdelta.framing.sse_frames import DONE, KEEP_ALIVE, SSE_HEADERS, Done, NamedFrame, add_form, sse_frame
-from rxdelta.framing.sse_parser import SseParser
+from rxdelta.framing.json_records import check_loads as check_loads  # for other packages
+from rxdelta.framing.ndjson import NDJSON_HEADERS, NDJSON_KEEP_ALIVE, NdjsonParser, ndjson_line
+from rxdelta.framing.sse import (
+    DONE,
+    KEEP_ALIVE,
+    SSE_HEADERS,
+    Done,
+    NamedFrame,
+    SseParser,
+    add_form,
+    sse_frame,
+)
 
 __all__ = [
     "DONE",

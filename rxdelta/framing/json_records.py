@@ -1,4 +1,14 @@
-"""Lines of text → JSON records: the common part of the parsers of SSE and NDJSON."""
+"""Bytes → lines → JSON records: the common part of the parsers of SSE and NDJSON.
+
+A quick parser of JSON is tried in front of `json.loads`, which has the last word.
+
+What the quick parser refuses, `json.loads` reads: NaN and infinities, a number beyond a float, half a surrogate pair. It also
+reads what a quick parser reads otherwise: some round integers of more than 64 bits, or floats of a thousand digits.
+
+The splitter works on bytes until a line is complete. A line end is ASCII and never part of a multibyte UTF-8
+character, so a character that was split between two pieces is whole again in its line, and the limit counts bytes as
+they were received.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +16,143 @@ import abc
 import json
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from importlib import import_module
+from itertools import takewhile
+from typing import Any, Final
 
-from rxdelta.core import LimitExceededError, MalformedChunkError, RxDeltaError, quote
-from rxdelta.framing.lines import LineSplitter
-from rxdelta.framing.quick_json import SAME_DEPTH, quick_parser
+from rxdelta.core import LimitExceededError, Limits, MalformedChunkError, RxDeltaError, check_function, quote
 
-if TYPE_CHECKING:
-    from rxdelta.core import Limits
+SAME_DEPTH: Final = 200
+"""A nesting that every parser follows. Where one gives up, `json.loads` may continue, or have given up already."""
 
-__all__ = ["JsonRecordParser", "nesting"]
+_DECODER = json.JSONDecoder()  # that of `json.loads`, whose own work around a small document costs as much
+_TO_ZERO = bytes(0x30 if 0x30 <= code <= 0x39 else 0x20 for code in range(256))  # digits, and all else
+_MANY_DIGITS = "0" * 19  # 18 digits are always an integer of 64 bits
+
+
+def check_loads(loads: object) -> None:
+    """Check an option that is a function of JSON text; raises `InvalidValueError` if it is neither that nor `None`."""
+    if loads is not None:
+        check_function("loads", loads, "a function of JSON text, such as orjson.loads")
+
+
+def quick_parser(loads: Callable[[str], Any] | None) -> Callable[[str], Any]:
+    """The function to ask before `json.loads`: its value is the same, or it raises. By default msgspec's, if installed."""
+    check_loads(loads)
+    if loads is None:
+        return _by_default()
+    return _standard if loads is json.loads else _but_for_long_numbers(loads)
+
+
+@cache
+def _by_default() -> Callable[[str], Any]:
+    try:
+        msgspec: Any = import_module("msgspec")
+        if [*map(int, msgspec.__version__.split(".")[:2])] >= [0, 18]:  # before, a large exponent overflows
+            return _but_for_long_numbers(msgspec.json.Decoder().decode)
+    except Exception:  # not installed, or not as we know it
+        pass
+    return _standard
+
+
+def _standard(text: str) -> Any:
+    value, end = _DECODER.raw_decode(text)
+    if end < len(text):  # white space, or an error that `json.loads` explains
+        raise ValueError
+    return value
+
+
+def _but_for_long_numbers(loads: Callable[[str], Any]) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        some = text[::9].encode().translate(_TO_ZERO).decode()  # a cheap look: of 19 digits two are here
+        if "00" in some and _MANY_DIGITS in text.encode().translate(_TO_ZERO).decode():
+            return _standard(text)
+        return loads(text)
+
+    return read
+
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class LineSplitter:
+    """Split bytes, cut anywhere, into complete lines without their ends.
+
+    Lines are decoded as UTF-8, with U+FFFD for each bad byte; a byte order mark at the start is dropped. A line
+    longer than `line_bytes` sets `too_long` at once; the lines before it are still returned. The pieces of an
+    unfinished line are kept in a list and joined once, so a long line in small pieces takes linear time.
+
+    Args:
+        line_bytes: The largest length of a line, from `Limits`.
+        carriage_returns: Whether CR and CRLF end a line, as LF does. A CR ends the line at once, without waiting
+            for an LF in the next piece.
+
+    Attributes:
+        too_long: Whether a line exceeded the limit. Nothing can be read after it.
+
+    Example:
+        >>> lines = LineSplitter(100, carriage_returns=True)
+        >>> lines.feed(b"one\\r"), lines.feed(b"\\ntwo"), lines.close()
+        (['one'], [], ['two'])
+    """
+
+    def __init__(self, line_bytes: int, *, carriage_returns: bool) -> None:
+        self.too_long = False
+        self._line_bytes = line_bytes
+        self._carriage_returns = carriage_returns
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._at_start = True
+        self._after_cr = False
+
+    def feed(self, data: bytes) -> list[str]:
+        """The lines that end within `data`."""
+        if self._carriage_returns and (self._after_cr or b"\r" in data):
+            data = self._with_line_feeds(data)
+        ended, end, rest = data.rpartition(b"\n")
+        lines = self._take(ended) if end else []
+        if rest:
+            self._pieces.append(rest)
+            self._size += len(rest)
+            self.too_long = self.too_long or self._size > self._line_bytes
+        return lines
+
+    @property
+    def is_amid_line(self) -> bool:
+        """Whether the end of a line that has begun is yet to come."""
+        return self._size > 0
+
+    def close(self) -> list[str]:
+        """The last line, if it has no end."""
+        return self._take(b"") if self._size else []
+
+    def _with_line_feeds(self, data: bytes) -> bytes:
+        """Replace every line end by LF. An LF at the start of a piece belongs to a CR at the end of the last one."""
+        if self._after_cr and data:
+            data = data.removeprefix(b"\n")
+            self._after_cr = False
+        self._after_cr = self._after_cr or data.endswith(b"\r")
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _take(self, ended: bytes) -> list[str]:
+        """Split the kept pieces and `ended` into lines. One decoding is enough: no line ends within a character."""
+        found = ended
+        if self._pieces:
+            found = b"".join([*self._pieces, ended])
+            self._pieces, self._size = [], 0
+        if len(found) > self._line_bytes:
+            lines = found.split(b"\n")
+            short = [*takewhile(lambda line: len(line) <= self._line_bytes, lines)]
+            if not short:
+                self.too_long = True
+                return []
+            self.too_long, found = len(short) < len(lines), b"\n".join(short)
+        if self._at_start:
+            self._at_start = False
+            found = found.removeprefix(_BOM)
+        return found.decode("utf-8", "replace").split("\n")
+
 
 # A string, closed or not, so that brackets inside are skipped; or a bracket. The pattern cannot fail after the first
 # quote, so it never backtracks.
@@ -105,7 +242,7 @@ class JsonRecordParser(abc.ABC):
         if len(text) <= self._shallow or self._depth(text) <= SAME_DEPTH:
             try:
                 return self._quick(text)
-            except Exception:  # whatever it is, `json.loads` gives the value or says what is wrong
+            except Exception:  # in any case `json.loads` gives the value or the error
                 pass
         self._depth(text)
         try:

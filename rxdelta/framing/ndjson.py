@@ -1,4 +1,4 @@
-"""Newline-delimited JSON (JSON Lines): one document per line.
+"""Newline-delimited JSON (JSON Lines), read and written: one document per line, in UTF-8.
 
     stream   BOM? (document? LF)* document?
 
@@ -7,13 +7,12 @@ A CR before the LF is white space to JSON, as is a CR within a document. An empt
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from rxdelta.core import DEFAULT_LIMITS, Limits
+from rxdelta.core import DEFAULT_LIMITS, Limits, clean_text
 from rxdelta.framing.json_records import JsonRecordParser
-
-__all__ = ["NdjsonParser"]
+from rxdelta.framing.sse import DONE, LINE_ENDS, frame_json, refuse_frame
 
 
 class NdjsonParser(JsonRecordParser):
@@ -50,3 +49,35 @@ class NdjsonParser(JsonRecordParser):
 
     def _end(self, records: list[Any]) -> None:
         """No record is left: a last line without an end has already gone through `_line`."""
+
+
+NDJSON_KEEP_ALIVE: Final = b" "
+"""White space in front of the next line's JSON, which every parser skips: proxies see that the connection is alive.
+
+An empty line would be an error to clients that parse each line, such as Ollama's.
+"""
+
+NDJSON_HEADERS: Final[Mapping[str, str]] = {
+    "content-type": "application/x-ndjson",
+    "cache-control": "no-cache, no-transform",
+    "x-accel-buffering": "no",
+}
+"""Headers of a response that streams lines of JSON, also through proxies."""
+
+
+def ndjson_line(frame: object) -> bytes:
+    """Write a frame as one line of JSON. A frame is a JSON object or an `ag_ui.core` event.
+
+    Raises:
+        InvalidValueError: The frame is none of these, or not JSON.
+
+    Example:
+        >>> ndjson_line({"message": {"content": "é\\n"}, "done": False})
+        b'{"message":{"content":"\\xc3\\xa9\\\\n"},"done":false}\\n'
+    """
+    if frame is DONE:
+        raise refuse_frame(frame, "must be a JSON object or an AG-UI event")
+    written = frame_json(frame)
+    if not written.isascii():
+        written = clean_text(written).translate(LINE_ENDS)
+    return f"{written}\n".encode()

@@ -1,21 +1,17 @@
 """The operators: one file each, in a folder for each family."""
 
 from rxdelta.operators.edges.decode import decode
-from rxdelta.operators.edges.parse_ndjson import parse_ndjson
-from rxdelta.operators.edges.parse_sse import parse_sse
-from rxdelta.operators.edges.to_ag_ui import to_ag_ui
-from rxdelta.operators.edges.to_ai_sdk import to_ai_sdk
-from rxdelta.operators.edges.to_anthropic_messages import to_anthropic_messages
-from rxdelta.operators.edges.to_langchain_events import to_langchain_events
-from rxdelta.operators.edges.to_ndjson import to_ndjson
-from rxdelta.operators.edges.to_ollama import to_ollama
-from rxdelta.operators.edges.to_openai_chat import to_openai_chat
-from rxdelta.operators.edges.to_openai_responses import to_openai_responses
+from rxdelta.operators.edges.framing import parse_ndjson, parse_sse, to_ndjson, to_sse
+from rxdelta.operators.edges.to_clients import (
+    to_anthropic_messages,
+    to_ollama,
+    to_openai_chat,
+    to_openai_responses,
+)
+from rxdelta.operators.edges.to_front_ends import to_ag_ui, to_ai_sdk, to_langchain_events
 from rxdelta.operators.edges.to_resumable_sse import LogEntry, to_resumable_sse
-from rxdelta.operators.edges.to_sse import to_sse
 from rxdelta.operators.edges.with_limits import with_limits
-from rxdelta.operators.folding.scan_deltas import Scan as Scan
-from rxdelta.operators.folding.scan_deltas import scan_deltas
+from rxdelta.operators.folding.scan_deltas import Scan as Scan, scan_deltas
 from rxdelta.operators.folding.to_message import to_message
 from rxdelta.operators.folding.validate import validate
 from rxdelta.operators.grouping.group_by_block import BlockStream, group_by_block
@@ -39,16 +35,18 @@ from rxdelta.operators.projections.partial_arguments import partial_arguments
 from rxdelta.operators.projections.partial_json import partial_json
 from rxdelta.operators.projections.stable_blocks import stable_blocks
 from rxdelta.operators.projections.text_deltas import text_deltas
-from rxdelta.operators.resilience.failures import exponential_backoff, is_transient
-from rxdelta.operators.resilience.failures import header_of as header_of
-from rxdelta.operators.resilience.failures import status_of as status_of
+from rxdelta.operators.resilience.failures import (
+    exponential_backoff,
+    header_of as header_of,
+    is_transient,
+    status_of as status_of,
+)
 from rxdelta.operators.resilience.fallback import fallback
 from rxdelta.operators.resilience.race import race
 from rxdelta.operators.resilience.retry_stream import retry_stream
 from rxdelta.operators.resilience.stall_timeout import stall_timeout
 from rxdelta.operators.resilience.until_stopped import until_stopped
-from rxdelta.operators.sharing.share_events import share_events
-from rxdelta.operators.sharing.share_events import share_kept as share_kept
+from rxdelta.operators.sharing.share_events import share_events, share_kept as share_kept
 from rxdelta.operators.sharing.share_latest import share_latest
 from rxdelta.operators.text.cut_text import cut_text
 from rxdelta.operators.text.guard import guard
@@ -56,13 +54,12 @@ from rxdelta.operators.text.map_text import map_text
 from rxdelta.operators.text.redact import redact
 from rxdelta.operators.text.sentences import sentences
 from rxdelta.operators.text.until_sequence import until_sequence
-from rxdelta.operators.tools.approvals import Answers as Answers
-from rxdelta.operators.tools.approvals import Approve as Approve
+from rxdelta.operators.tools.approvals import Answers as Answers, Approve as Approve
 from rxdelta.operators.tools.run_tools import run_tools
 from rxdelta.operators.tools.tool_execution import ToolProgress
 from rxdelta.operators.tools.until_all_tools_terminal import until_all_tools_terminal
-from rxdelta.operators.watching.metrics import StreamMetrics
 from rxdelta.operators.watching.on_settled import StreamOutcome, on_settled
+from rxdelta.operators.watching.tap import StreamMetrics
 from rxdelta.operators.watching.tap_metrics import tap_metrics
 from rxdelta.operators.watching.tap_otel import tap_otel
 

@@ -1,21 +1,27 @@
 """Provider chunks → events: a decoder for each wire format, and the framing of bytes into chunks. No I/O."""
 
 from rxdelta.formats import registry
-from rxdelta.formats.cumulative import Cumulative
 from rxdelta.formats.decoding import Decoder
-from rxdelta.formats.endpoint import Endpoint
-from rxdelta.formats.envelopes import as_item as as_item  # for other rooms
-from rxdelta.formats.format import Format, WireFormat
+from rxdelta.formats.format import Endpoint, Format, WireFormat
+from rxdelta.formats.gateways import (
+    Cumulative,
+    as_item as as_item,  # for other packages
+)
 from rxdelta.formats.runs import Address
-from rxdelta.formats.usage import completed as completed  # for other rooms
+from rxdelta.formats.usage import completed as completed  # for other packages
 from rxdelta.framing import NdjsonParser, SseParser
-from rxdelta.providers._auto import detect
-from rxdelta.providers._auto_parser import AutoParser
-from rxdelta.providers._decoders import decoder, decoder_factory
-from rxdelta.providers._endpoints import endpoint as endpoint  # for other rooms, as the next two
-from rxdelta.providers._endpoints import endpoints as endpoints
-from rxdelta.providers._endpoints import format_at as format_at
-from rxdelta.providers._recorded import recorded_value as recorded_value  # for other rooms
+from rxdelta.providers.auto import (
+    AutoParser,
+    detect,
+    recorded_value as recorded_value,  # for other packages
+)
+from rxdelta.providers.decoders import (
+    decoder,
+    decoder_factory,
+    endpoint as endpoint,  # for other packages, as the next two
+    endpoints as endpoints,
+    format_at as format_at,
+)
 
 __all__ = [
     "FORMATS",

@@ -44,16 +44,20 @@ such as a header of a server that a response names. Names are not looked at in w
 written as they are.
 """
 
-from rxdelta.recording._errors import RecordedError
-from rxdelta.recording._from_recording import LONGEST_WAIT as LONGEST_WAIT
-from rxdelta.recording._from_recording import check_speed as check_speed
-from rxdelta.recording._from_recording import from_recording
-from rxdelta.recording._reading import Line as Line
-from rxdelta.recording._reading import read_lines as read_lines
-from rxdelta.recording._record import RecordingFile as RecordingFile
-from rxdelta.recording._record import record
-from rxdelta.recording._recorder import Mask as Mask
-from rxdelta.recording._recorder import Recorder as Recorder
+from rxdelta.recording.errors import RecordedError
+from rxdelta.recording.reading import (
+    LONGEST_WAIT as LONGEST_WAIT,
+    Line as Line,
+    check_speed as check_speed,
+    from_recording,
+    read_lines as read_lines,
+)
+from rxdelta.recording.recorder import (
+    Mask as Mask,
+    Recorder as Recorder,
+    RecordingFile as RecordingFile,
+    record,
+)
 
-# `__all__` lists the names on `rd`. Other rooms also import the names above that have the form `X as X`.
+# `__all__` lists the names on `rd`. Other packages also import the names above that have the form `X as X`.
 __all__ = ["RecordedError", "from_recording", "record"]

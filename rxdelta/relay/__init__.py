@@ -1,17 +1,21 @@
 """One stream of events for readers that come, leave and return: through a reload, in a second tab, on another thread."""
 
+# `relay` has the law. `publishing` is the side of a stream's publisher, `watching` that of a reader, each on its own clock by
+# `turns`; `replay` has what a late reader gets. `logs` is what both ask of the place of a log: `memory`, or `shared` over a `store`.
+# Stores: `sqlite`, `postgres`, `valkey`.
+
 from typing import TYPE_CHECKING
 
-from rxdelta.relay._failures import StreamUnreadableError
-from rxdelta.relay._ids import Entry
-from rxdelta.relay._metrics import RelayHealth, RelayMetrics
-from rxdelta.relay._relay import Relay
-from rxdelta.relay._store import Answer, LogKey, Page, Record, Store, Terms, Topic
+from rxdelta.relay.metrics import RelayHealth, RelayMetrics
+from rxdelta.relay.relay import Relay
+from rxdelta.relay.replay import StreamUnreadableError
+from rxdelta.relay.scope import Entry
+from rxdelta.relay.store import Answer, LogKey, Page, Record, Store, Terms, Topic
 
 if TYPE_CHECKING:
-    from rxdelta.relay._postgres import PostgresStore
-    from rxdelta.relay._sqlite import SqliteStore
-    from rxdelta.relay._valkey._store import ValkeyStore
+    from rxdelta.relay.postgres import PostgresStore
+    from rxdelta.relay.sqlite import SqliteStore
+    from rxdelta.relay.valkey.store import ValkeyStore
 else:
 
     def __getattr__(name: str) -> object:
@@ -19,9 +23,9 @@ else:
         from rxdelta.core import lazily
 
         places = {
-            "rxdelta.relay._postgres": ["PostgresStore"],
-            "rxdelta.relay._sqlite": ["SqliteStore"],
-            "rxdelta.relay._valkey._store": ["ValkeyStore"],
+            "rxdelta.relay.postgres": ["PostgresStore"],
+            "rxdelta.relay.sqlite": ["SqliteStore"],
+            "rxdelta.relay.valkey.store": ["ValkeyStore"],
         }
         return lazily(__name__, places)(name)
 

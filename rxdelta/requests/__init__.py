@@ -3,18 +3,16 @@
 from typing import TYPE_CHECKING
 
 from rxdelta.core import lazily
-from rxdelta.formats.conversation import Native, Turn
-from rxdelta.formats.tool_definitions import ToolDefinition
-from rxdelta.requests._to_request import RequestFormat, request_formats, to_request
-from rxdelta.requests._tools import Tools
+from rxdelta.formats.conversation import Native, ToolDefinition, Turn
+from rxdelta.requests.to_request import RequestFormat, Tools, request_formats, to_request
 
 if TYPE_CHECKING:
-    from rxdelta.formats.ag_ui.interrupts import approvals_from_ag_ui
     from rxdelta.formats.ag_ui.messages import from_ag_ui
+    from rxdelta.formats.ag_ui.run_input import approvals_from_ag_ui
     from rxdelta.formats.ai_sdk.messages import from_ai_sdk
     from rxdelta.formats.ai_sdk.tool_parts import approvals_from_ai_sdk
     from rxdelta.formats.anthropic_messages.messages import from_anthropic_messages
-    from rxdelta.formats.client_tools import (
+    from rxdelta.formats.client_requests import (
         custom_tools_from_openai_responses,
         tools_from_anthropic_messages,
         tools_from_openai_chat,
@@ -27,12 +25,12 @@ else:
     _format_name = lazily(
         __name__,
         {
-            "rxdelta.formats.ag_ui.interrupts": ["approvals_from_ag_ui"],
+            "rxdelta.formats.ag_ui.run_input": ["approvals_from_ag_ui"],
             "rxdelta.formats.ag_ui.messages": ["from_ag_ui"],
             "rxdelta.formats.ai_sdk.messages": ["from_ai_sdk"],
             "rxdelta.formats.ai_sdk.tool_parts": ["approvals_from_ai_sdk"],
             "rxdelta.formats.anthropic_messages.messages": ["from_anthropic_messages"],
-            "rxdelta.formats.client_tools": [
+            "rxdelta.formats.client_requests": [
                 "custom_tools_from_openai_responses",
                 "tools_from_anthropic_messages",
                 "tools_from_openai_chat",

@@ -1,9 +1,15 @@
-"""The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
+"""The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package.
 
-from rxdelta.runtime.bounds import Bounds, within
+| file | subject |
+| --- | --- |
+| `lift`, `sink`, `serial` | an operator is a state or a machine; one subscription of it; its turns |
+| `session`, `reader`, `place` | how sources and operators reach their reader, its limits and its log |
+| `clocks`, `loop` | times, timers, and the asyncio loop of a thread |
+| `observables`, `makers` | our own Observables and the functions that make operators |
+| `values` | which value a newer one replaces, and which says nothing |
+"""
+
 from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, clock, deadline, loop_of, seconds
-from rxdelta.runtime.idleness import Idleness
-from rxdelta.runtime.journals import Journal, current_journal, journaling
 from rxdelta.runtime.lift import (
     Machine,
     Mapper,
@@ -15,27 +21,26 @@ from rxdelta.runtime.lift import (
 )
 from rxdelta.runtime.loop import call_on, from_thread, needed_loop, other_library, running_loop
 from rxdelta.runtime.makers import checks_options, is_made_by, names_operator, operator_maker
-from rxdelta.runtime.marks import (
+from rxdelta.runtime.observables import (
     Emits,
     Mark,
+    OwnObservable,
+    SourceObservable,
+    Taker,
     all_events,
     emits_events,
     headers_of,
     keeps_newest,
     mark_of,
+    pipeline_of,
     refuse_all_but_events,
     refuse_pieces,
     sent_with,
 )
-from rxdelta.runtime.newest import KeyOf, Newest, NewestForLate, replaceable
-from rxdelta.runtime.own_observable import OwnObservable, SourceObservable, Taker, pipeline_of
-from rxdelta.runtime.pings import Pings, is_ping
-from rxdelta.runtime.reporting import is_interrupt, report
+from rxdelta.runtime.place import Bounds, current_journal, journaling, within
+from rxdelta.runtime.reader import Backpressure, Idleness, Journal, Pump, Session, is_interrupt, report
 from rxdelta.runtime.serial import Serial
 from rxdelta.runtime.session import (
-    Backpressure,
-    Pump,
-    Session,
     SessionScheduler,
     SharedSession,
     SideSession,
@@ -46,8 +51,8 @@ from rxdelta.runtime.session import (
     session_of,
     subscribing,
 )
-from rxdelta.runtime.sink import Sink, State
-from rxdelta.runtime.timer import Timer
+from rxdelta.runtime.sink import Sink, State, Timer
+from rxdelta.runtime.values import KeyOf, Newest, NewestForLate, Pings, is_ping, replaceable
 
 __all__ = [
     "ABOUT_NOW",

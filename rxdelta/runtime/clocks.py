@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from threading import Condition, Thread
-from time import monotonic
-from time import time as time_of_day
+from time import monotonic, time as time_of_day
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactivex.abc import DisposableBase
@@ -22,11 +22,8 @@ from rxdelta.runtime.loop import call_on, running_loop
 from rxdelta.runtime.session import SessionScheduler, carrying, session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import abc, typing
 
-__all__ = ["ABOUT_NOW", "LoopScheduler", "clock", "deadline", "loop_of", "seconds"]
 
 ABOUT_NOW = 2e-6
 """Seconds within which two times are the same: schedulers count whole microseconds."""

@@ -5,31 +5,17 @@ The shell knows Rx, so that states and machines needn't. Each subscription is a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 from reactivex.scheduler import CurrentThreadScheduler
 
-from rxdelta.core import is_readable
-from rxdelta.runtime.marks import Emits, Mark, marked, refuse_newest
-from rxdelta.runtime.own_observable import OwnObservable, Taker
+from rxdelta.core import Reads, is_readable
+from rxdelta.runtime.observables import Emits, Mark, OwnObservable, Taker, marked, refuse_newest
 from rxdelta.runtime.sink import Sink, SourceSubscription, State
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from rxdelta.core import Reads
-
-__all__ = [
-    "Machine",
-    "Mapper",
-    "create",
-    "lift",
-    "lift_machine",
-    "lift_map",
-    "lift_opening",
-]
 
 T = TypeVar("T")
 A_contra = TypeVar("A_contra", contravariant=True)
@@ -39,7 +25,7 @@ B = TypeVar("B")
 
 
 class Machine(Protocol[A_contra, B_co]):
-    """What an operator of your own does in one subscription, without Rx: values in, values out.
+    """The work of an operator of your own in one subscription, without Rx: values in, values out.
 
     It may also have two methods for the end. `close()` returns the last values when the source completes. `fail(error)`
     is called for an error of the source or of `step`; it returns the last values, and the error with which the stream
@@ -103,7 +89,7 @@ def create(
     Args:
         name: The name in messages.
         begin: Begins a subscription; an exception becomes `on_error`.
-        emits: What the values are, see `marks`.
+        emits: The kind of its values, see `observables`.
         source: The source whose values are emitted, for `emits="same"`.
     """
     return _Stream(name, begin, marked(name, emits, source))
@@ -123,8 +109,8 @@ def lift(
         begin: Makes a state, which emits by the methods of the `Sink`.
         serial: `False` if the state serialises its notifications by itself, or emits at most one value for each
             value of the source and is ready for the next one before it emits.
-        emits: What a policy that keeps the newest value needs to know: `"same"` if the values are the source's, or what
-            they are if no later value contains them (`"events"`, `"texts"`, `"items"`, …). It then refuses them.
+        emits: The kind of values, for policies that keep the newest one: `"same"` if they are the source's, or what
+            they are if no later value contains them (`"events"`, `"texts"`, `"items"`, …). They are then refused.
 
     Example:
         >>> import reactivex as rx
@@ -178,56 +164,14 @@ def lift_machine(
         b
         c
     """
-    return _machine(name, begin, emits, needs_all, at_once=False)
+    return _lifted(name, begin, _take_each, serial=True, emits=emits, needs_all=needs_all)
 
 
 def lift_opening(
     name: str, begin: Callable[[Sink[B]], Machine[A, B]], *, emits: Emits
 ) -> Callable[[Observable[A]], Observable[B]]:
     """As `lift_machine` for a machine that needs all values, and that is made at the subscription, where it may emit."""
-    return _machine(name, begin, emits, True, at_once=True)
-
-
-def _machine(
-    name: str,
-    begin: Callable[[Sink[B]], Machine[A, B]],
-    emits: Emits | None,
-    needs_all: bool,
-    *,
-    at_once: bool,
-) -> Callable[[Observable[A]], Observable[B]]:
-    def apply(source: Observable[A]) -> Observable[B]:
-        def connect(sink: Sink[B]) -> None:
-            running = _Running(sink, begin)
-            if at_once:
-                running.machine()
-            upstream, emit = SourceSubscription(), sink._next
-            step: Any = None  # the machine's
-
-            def take(value: A) -> None:
-                nonlocal step
-                if upstream.over:
-                    return
-                emitting = False
-                try:
-                    if step is None:
-                        step = running.machine().step
-                    for result in step(value):
-                        emitting = True
-                        emit(result)
-                        emitting = False
-                        if sink.closed:
-                            return
-                except BaseException as error:
-                    running.failed(error, upstream, emitting)
-
-            sink._connect(source, upstream, take, running.on_error, running.on_completed, serial=True)
-
-        if needs_all:
-            refuse_newest(source, name)
-        return create(name, connect, emits=emits, source=source)
-
-    return apply
+    return _lifted(name, begin, _take_each, serial=True, emits=emits, needs_all=True, at_once=True)
 
 
 def lift_map(
@@ -261,31 +205,28 @@ def lift_map(
         2
     """
 
+    take = partial(_take_one, reads)
+    return _lifted(name, begin, take, serial=False, emits=emits, needs_all=needs_all)
+
+
+def _lifted(
+    name: str,
+    begin: Callable[[Sink[B]], Any],
+    taking: Callable[[_Running[B], SourceSubscription], Callable[[A], None]],
+    *,
+    serial: bool,
+    emits: Emits | None,
+    needs_all: bool,
+    at_once: bool = False,
+) -> Callable[[Observable[A]], Observable[B]]:
     def apply(source: Observable[A]) -> Observable[B]:
         def connect(sink: Sink[B]) -> None:
             running = _Running(sink, begin)
-            upstream, emit = SourceSubscription(), sink._next
-            step: Any = None  # the mapper's
-
-            def take(value: A) -> None:
-                nonlocal step
-                if upstream.over:
-                    return
-                emitting = False
-                try:
-                    if step is None:
-                        step = running.machine().step
-                    result = step(value)
-                    if result is not None:
-                        emitting = True
-                        emit(result)
-                except BaseException as error:
-                    own = isinstance(error, Exception) and not emitting
-                    if own and reads is not None and not is_readable(reads, value):
-                        error = sink.refusal(value, reads)
-                    running.failed(error, upstream, emitting)
-
-            sink._connect(source, upstream, take, running.on_error, running.on_completed, serial=False)
+            if at_once:
+                running.machine()
+            upstream = SourceSubscription()
+            take = taking(running, upstream)
+            sink._connect(source, upstream, take, running.on_error, running.on_completed, serial)
 
         if needs_all:
             refuse_newest(source, name)
@@ -294,24 +235,80 @@ def lift_map(
     return apply
 
 
+# A value takes one of these two ways through an operator, without another call: they are the same but for the loop.
+
+
+def _take_each(running: _Running[Any], upstream: SourceSubscription) -> Callable[[Any], None]:
+    """The way of a value through a machine."""
+    sink, emit = running.sink, running.sink._next
+    step: Any = None  # the machine's
+
+    def take(value: Any) -> None:
+        nonlocal step
+        if upstream.over:
+            return
+        emitting = False
+        try:
+            if step is None:
+                step = running.machine().step
+            for result in step(value):
+                emitting = True
+                emit(result)
+                emitting = False
+                if sink.closed:
+                    return
+        except BaseException as error:
+            running.failed(error, upstream, emitting)
+
+    return take
+
+
+def _take_one(
+    reads: Reads | None, running: _Running[Any], upstream: SourceSubscription
+) -> Callable[[Any], None]:
+    """The way of a value through a mapper."""
+    emit = running.sink._next
+    step: Any = None  # the mapper's
+
+    def take(value: Any) -> None:
+        nonlocal step
+        if upstream.over:
+            return
+        emitting = False
+        try:
+            if step is None:
+                step = running.machine().step
+            result = step(value)
+            if result is not None:
+                emitting = True
+                emit(result)
+        except BaseException as error:
+            own = isinstance(error, Exception) and not emitting
+            if own and reads is not None and not is_readable(reads, value):
+                error = running.sink.refusal(value, reads)
+            running.failed(error, upstream, emitting)
+
+    return take
+
+
 class _Running(Generic[B]):
     """One subscription of a machine or mapper, which is made when the first notification arrives."""
 
     def __init__(self, sink: Sink[B], begin: Callable[[Sink[B]], Any]) -> None:
-        self._sink = sink
+        self.sink = sink
         self._begin = begin
         self._machine: Any = None
 
     def machine(self) -> Any:
         if self._machine is None:
-            self._machine = self._begin(self._sink)
+            self._machine = self._begin(self.sink)
         return self._machine
 
     def failed(self, error: BaseException, upstream: SourceSubscription, emitting: bool) -> None:
         """Handle an exception of the machine, or of the observer if a value was being emitted."""
         if emitting:
-            self._sink._leave(error)
-        self._sink._fail(error, upstream, self.on_error)
+            self.sink._leave(error)
+        self.sink._fail(error, upstream, self.on_error)
 
     def on_error(self, error: Exception) -> None:
         fail = getattr(self.machine(), "fail", None)
@@ -324,10 +321,10 @@ class _Running(Generic[B]):
 
     def _finish(self, values: Iterable[B], error: Exception | None) -> None:
         for value in values:
-            self._sink.on_next(value)
-            if self._sink.closed:
+            self.sink.on_next(value)
+            if self.sink.closed:
                 return
         if error is None:
-            self._sink.on_completed()
+            self.sink.on_completed()
         else:
-            self._sink.on_error(error)
+            self.sink.on_error(error)

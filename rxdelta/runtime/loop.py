@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from rxdelta.core import InvalidValueError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["call_on", "from_thread", "needed_loop", "other_library", "running_loop"]
 
 T = TypeVar("T")
 

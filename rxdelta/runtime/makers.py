@@ -1,20 +1,16 @@
-"""What every function that makes an operator checks: parentheses were not forgotten, and the options that many have."""
+"""Checks in every function that makes an operator: no forgotten parentheses, and the options that many have."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeGuard, TypeVar
+from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 from reactivex import Observable, abc
 
 from rxdelta.core import InvalidValueError, Limits, quote
-from rxdelta.runtime.own_observable import OwnObservable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-__all__ = ["checks_options", "is_made_by", "names_operator", "operator_maker"]
+from rxdelta.runtime.observables import OwnObservable
 
 P = ParamSpec("P")
 R = TypeVar("R")

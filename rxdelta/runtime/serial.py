@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["Serial"]
+from typing import Any, TypeVar
 
 A = TypeVar("A")
 
@@ -59,7 +55,7 @@ class Serial:
                     step(argument)
                 finally:
                     idle.append(True)
-                if self._steps:
+                if self._steps:  # another thread left a step before we were idle again
                     self.flush()
                 return
         self.put(step, argument)

@@ -12,13 +12,13 @@ go past the Observables, through a session:
 - *Failure*: who gets an exception that no source can catch, because a timer, a task or another reader's source was
   calling? `fail()` ends the reading and raises the exception at the reader. It returns `False` if the reader has
   left; the exception then belongs to the caller.
-- *Log*: is what the reader gets written into a log? An effect that must not be repeated waits for that, see `journals`.
+- *Log*: are the reader's events written into a log? An effect that must not be repeated waits for that, see `place`.
 
-**Who makes a session.** Each door (`to_async_iterable` and its kin) makes one for one reading. A shared source makes
+**Making a session.** Each function that reads (`to_async_iterable` and its kin) makes one for one reading. A shared source makes
 a `SharedSession` for its own pumps: it is ready while any of its readers is, and passes pumps and exceptions on to
 all of them. An operator with a `Room` makes one for what is in front of it. A plain `subscribe` makes none.
 
-**Who finds it.** A door subscribes with a `SessionScheduler`, which carries the session. In Rx each operator passes
+**Finding it.** A reader subscribes with a `SessionScheduler`, which carries the session. In Rx each operator passes
 its subscriber's scheduler on, so the session reaches every source, also one that is subscribed later, on whatever
 thread. `session_of(scheduler)` finds it. Some of Rx's own operators put another scheduler in its place, or none; the
 table in `docs/reference/slow-readers.md` names them. For these the session is also the context's `current_session` during the
@@ -27,7 +27,7 @@ takes precedence, because the context may be that of another reader, whose sourc
 found by the scheduler only: the context may be that of the value which an operator with a closed room works on, and what
 is subscribed for that work must not wait for its end.
 
-**Time.** A `SessionScheduler` takes its time from another scheduler: at a door from the reader's loop, in an operator
+**Time.** A `SessionScheduler` takes its time from another scheduler: in a reader from its loop, in an operator
 with `scheduler=` from that one. Work that is due now runs at once, on the calling thread, as in Rx without a
 scheduler. So a stream subscribed during a notification misses none of the following ones. Work that is due later runs
 on the loop. An action that raises fails the session, because a loop could only log the exception.
@@ -38,141 +38,43 @@ wait for its end. Watchers of the backpressure are called under its lock; nothin
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from threading import RLock
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from reactivex.disposable import Disposable
 from reactivex.scheduler import CurrentThreadScheduler, TimeoutScheduler
 from reactivex.scheduler.periodicscheduler import PeriodicScheduler
 
 from rxdelta.core import as_exception
-from rxdelta.runtime.bounds import Bounds, bounds_here, within
-from rxdelta.runtime.idleness import Idleness, SharedIdleness
-from rxdelta.runtime.journals import Journal, current_journal, journaling
-from rxdelta.runtime.loop import call_on
-from rxdelta.runtime.own_observable import OwnObservable, Taker
-from rxdelta.runtime.place import current_place
-from rxdelta.runtime.reporting import is_interrupt
+from rxdelta.runtime.observables import OwnObservable, Taker
+from rxdelta.runtime.place import (
+    Bounds,
+    bounds_here,
+    current_journal,
+    current_place,
+    journaling,
+    within,
+)
+from rxdelta.runtime.reader import (
+    Backpressure,
+    Idleness,
+    Journal,
+    Pump,
+    Session,
+    SharedIdleness,
+    is_interrupt,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
     from datetime import datetime
 
     from reactivex import Observable, abc, typing
 
-__all__ = [
-    "Pump",
-    "Backpressure",
-    "Room",
-    "Session",
-    "SessionScheduler",
-    "SharedSession",
-    "SideSession",
-    "bounds_of",
-    "calling_for",
-    "carrying",
-    "current_session",
-    "journal_of",
-    "logged",
-    "session_of",
-    "subscribing",
-]
 
 S = TypeVar("S")
 T = TypeVar("T")
-
-
-class Pump(Protocol):
-    """A task that takes items out of a source and emits them; `stopped` is whether it was asked to end."""
-
-    task: asyncio.Task[None]
-    stopped: bool
-
-
-class Backpressure:
-    """Whether a reader has room for more values: its last answer, and a way to wait for a better one.
-
-    Any thread may update it, any loop may wait for it. Watchers are called for each change, on the thread that made the
-    change. They are called under the lock, so that they see all changes in order; they may take locks upstream only,
-    or two threads could deadlock.
-    """
-
-    def __init__(self, has_room: Callable[[], bool]) -> None:
-        self._has_room = has_room
-        self._lock = RLock()
-        self._ready = True
-        self._changed: dict[
-            asyncio.AbstractEventLoop, asyncio.Event
-        ] = {}  # for the pumps that wait on each loop
-        self._watchers: dict[object, Callable[[], None]] = {}
-
-    def is_ready(self) -> bool:
-        return self._ready
-
-    async def wait(self) -> None:
-        loop = asyncio.get_running_loop()
-        changed = self._changed.get(loop)
-        if changed is None:
-            changed = self._changed[loop] = asyncio.Event()
-        while not self._ready:
-            changed.clear()
-            if not self._ready:  # another thread may have been quicker
-                await changed.wait()
-
-    def update(self) -> None:
-        """Ask the reader again, and once more after a change: it may have read a value before it saw the change."""
-        with self._lock:
-            while self._has_room() is not self._ready:
-                self._ready = not self._ready
-                for call in list(self._watchers.values()):
-                    call()
-                if self._ready:
-                    for loop, changed in list(self._changed.items()):
-                        call_on(loop, changed.set)
-
-    def watch(self, call: Callable[[], None]) -> abc.DisposableBase:
-        who = object()
-        with self._lock:
-            self._watchers[who] = call
-        return Disposable(partial(self._forget, who))
-
-    def _forget(self, who: object) -> None:
-        with self._lock:
-            self._watchers.pop(who, None)
-
-
-class Session(Protocol):
-    """A reader, as a pump or an operator with a clock, a task or a branch sees it."""
-
-    @property
-    def backpressure(self) -> Backpressure:
-        """Pumps wait for this before their next item."""
-        ...
-
-    @property
-    def idleness(self) -> Idleness:
-        """Operators that keep the newest value hold it until the reader is idle."""
-        ...
-
-    @property
-    def journal(self) -> Journal | None:
-        """The log into which what the reader reads is written, see `journals`."""
-        ...
-
-    def register(self, pump: Pump) -> None:
-        """Let the reader wait for this pump's end when it leaves, if both are on one loop."""
-        ...
-
-    def fail(self, error: Exception) -> bool:
-        """Raise an exception of the pipeline at the reader. Return `False` if the reader has left."""
-        ...
-
-    def check_lag(self) -> None:
-        """End a reader that is too far behind: the source goes on for others, although this reader has no room."""
-        ...
 
 
 def current_session() -> Session | None:
@@ -498,7 +400,10 @@ class SharedSession:
             self._without_session += 1
         else:
             watching = session.backpressure.watch(self.backpressure.update)
-            self._readers = (*self._readers, (session, watching))
+            self._readers = (
+                *self._readers,
+                (session, watching),
+            )  # a new tuple: other threads read the old one
             for pump in tuple(self._pumps):
                 session.register(pump)
             self.idleness.ask()

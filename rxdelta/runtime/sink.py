@@ -8,29 +8,22 @@ and goes on to the caller: a source, or for a timer the reader's session.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable, SingleAssignmentDisposable
+from reactivex.disposable import Disposable, SerialDisposable, SingleAssignmentDisposable
 from reactivex.internal import noop
 from reactivex.scheduler import CurrentThreadScheduler
 
-from rxdelta.core import InvalidValueError, Reads, wrong_value
-from rxdelta.runtime.bounds import Bounds, within
+from rxdelta.core import InvalidValueError, Limits, Reads, wrong_value
 from rxdelta.runtime.clocks import clock
-from rxdelta.runtime.reporting import is_interrupt, report
+from rxdelta.runtime.place import Bounds, within
+from rxdelta.runtime.reader import is_interrupt, report
 from rxdelta.runtime.serial import Serial
 from rxdelta.runtime.session import Room, SessionScheduler, bounds_of, session_of
-from rxdelta.runtime.timer import Timer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rxdelta.core import Limits
-
-__all__ = ["Sink", "SourceSubscription", "State"]
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -40,7 +33,7 @@ _CONNECTING = Lock()  # of all sinks, since nobody holds it for long
 
 
 class State(Protocol[A_contra]):
-    """What an operator of your own does in one subscription; not the state of a reply.
+    """The work of an operator of your own in one subscription; not the state of a reply.
 
     It may also have `on_error(error)` and `on_completed()`; by default the end is passed on.
 
@@ -114,8 +107,8 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         """Return the room of this operator. From `close()` to `open()` the sources in front wait before their next value.
 
         Ask for it when the state is made. Close it while you hold values that can't be emitted before work of your own has
-        ended, such as a check. Don't close it if that work needs another value of the source: it won't come. What you
-        subscribe for the work doesn't wait. The end of the subscription opens the room.
+        ended, such as a check. Don't close it if that work needs another value of the source: it won't come.
+        Sources that you subscribe for the work don't wait. The end of the subscription opens the room.
 
         Sources wait for it as for a slow reader: `from_async_iterable`, and `from_iterable` in a loop. They still emit the
         value that they have asked for. A source that others share goes on for them, so bound what you keep. Behind a plain
@@ -281,9 +274,9 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
 
         Args:
             source: The source.
-            state: What takes its notifications.
+            state: Takes its notifications.
             serial: `False` if it serialises them by itself.
-            room: What the source waits for, beside the reader. `lift` gives the operator's own source that of `room()`.
+            room: The source waits for it, as for the reader. `lift` gives the operator's own source that of `room()`.
         """
         on_next: Callable[[A], object] = state.on_next
         on_error: Callable[[Exception], object] = getattr(state, "on_error", self.on_error)
@@ -329,7 +322,7 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         if serial:
             run = self._serial.run
             calls = partial(run, take), partial(run, fail), partial(run, complete)
-        with _CONNECTING:  # two threads may subscribe sources
+        with _CONNECTING:  # two threads may subscribe sources, and neither may lose the other's
             self._sources = [*(other for other in self._sources if not other.over), upstream]
         if self.closed:
             return
@@ -389,3 +382,26 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             self.dispose()
             raise error
         end(*arguments, error)
+
+
+class Timer:
+    """A timer of one subscription. Its steps are turns; to start it again stops it first."""
+
+    def __init__(self, sink: Sink[Any], time: abc.SchedulerBase) -> None:
+        self._sink = sink
+        self._time = time
+        self._current = SerialDisposable()
+        sink.own(self._current)
+
+    def start(self, seconds: float, step: Callable[..., object], *arguments: Any) -> None:
+        """Run `step(*arguments)` as a turn after these seconds."""
+
+        def fire(*_: object) -> None:
+            self._sink.run(step, *arguments)
+
+        timer = SingleAssignmentDisposable()
+        self._current.disposable = timer
+        timer.disposable = self._time.schedule_relative(seconds, fire)
+
+    def stop(self) -> None:
+        self._current.disposable = Disposable()

@@ -1,4 +1,4 @@
-"""What tests of pipelines need: a provider that says what a test tells it to, virtual time, samples, and a check of stores.
+"""The test kit for pipelines: a fake provider, virtual time, samples, marble lines, and a check of stores.
 
 Everything is imported when it is first used. Nothing here imports pytest, Hypothesis, a web framework or an SDK, but for
 `rxdelta.testing.strategies` and the pytest plugin.
@@ -7,16 +7,15 @@ Everything is imported when it is first used. Nothing here imports pytest, Hypot
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rxdelta.testing._fake_provider import FakeProvider
-    from rxdelta.testing._fake_provider import provider_of_lines as provider_of_lines  # for the command
-    from rxdelta.testing._fake_request import FakeRequest
-    from rxdelta.testing._fake_server import FakeServer
-    from rxdelta.testing._samples import SAMPLES, open_sample, sample_chunks
-    from rxdelta.testing._script import FakePart, FakeReply
-    from rxdelta.testing._virtual_time import VirtualTime
-    from rxdelta.testing.stores._check import check_store
-    from rxdelta.testing.stores._memory_store import MemoryStore
-    from rxdelta.testing.stores._report import LawResult, StoreFault, StoreReport
+    from rxdelta.testing.fake_provider import (
+        FakeProvider,
+        provider_of_lines as provider_of_lines,  # for the command
+    )
+    from rxdelta.testing.fake_server import FakeServer
+    from rxdelta.testing.script import SAMPLES, FakePart, FakeReply, FakeRequest, open_sample, sample_chunks
+    from rxdelta.testing.stores.check import LawResult, StoreFault, StoreReport, check_store
+    from rxdelta.testing.stores.memory_store import MemoryStore
+    from rxdelta.testing.virtual_time import VirtualTime
 else:
 
     def __getattr__(name: str) -> object:
@@ -24,15 +23,19 @@ else:
         from rxdelta.core import lazily
 
         places = {
-            "rxdelta.testing._fake_provider": ["FakeProvider", "provider_of_lines"],
-            "rxdelta.testing._fake_request": ["FakeRequest"],
-            "rxdelta.testing._fake_server": ["FakeServer"],
-            "rxdelta.testing._samples": ["SAMPLES", "open_sample", "sample_chunks"],
-            "rxdelta.testing._script": ["FakePart", "FakeReply"],
-            "rxdelta.testing._virtual_time": ["VirtualTime"],
-            "rxdelta.testing.stores._check": ["check_store"],
-            "rxdelta.testing.stores._memory_store": ["MemoryStore"],
-            "rxdelta.testing.stores._report": ["LawResult", "StoreFault", "StoreReport"],
+            "rxdelta.testing.fake_provider": ["FakeProvider", "provider_of_lines"],
+            "rxdelta.testing.fake_server": ["FakeServer"],
+            "rxdelta.testing.script": [
+                "SAMPLES",
+                "FakePart",
+                "FakeReply",
+                "FakeRequest",
+                "open_sample",
+                "sample_chunks",
+            ],
+            "rxdelta.testing.virtual_time": ["VirtualTime"],
+            "rxdelta.testing.stores.check": ["LawResult", "StoreFault", "StoreReport", "check_store"],
+            "rxdelta.testing.stores.memory_store": ["MemoryStore"],
         }
         return lazily(__name__, places)(name)
 

@@ -5,17 +5,14 @@ Nothing of the library is imported before a test uses one of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rxdelta.testing import FakeProvider, FakeReply, VirtualTime
-    from rxdelta.testing._fake_provider import Answer
-
-__all__ = ["MakesFakeProvider", "fake_provider", "virtual_time"]
+    from rxdelta.testing.fake_provider import Answer
 
 
 class MakesFakeProvider(Protocol):

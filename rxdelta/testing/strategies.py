@@ -23,9 +23,9 @@ from rxdelta.core import (
     ToolResult,
     block_from_wire,
     check_word,
+    events as ev,
     grows_by,
 )
-from rxdelta.core import events as ev
 from rxdelta.providers import WireFormat
 from rxdelta.wire import carried_by, write
 
@@ -183,7 +183,7 @@ def chunk_streams(
     return streams.map(lambda events: write(events, wire_format))
 
 
-# What is asked for.
+# Requested sizes and shapes.
 
 
 @attrs.frozen
@@ -229,7 +229,7 @@ def _check_size(field: str, size: Any, least: int) -> None:
         raise InvalidValueError.of([(field, size, f"must be a whole number, {least} or more")])
 
 
-# What is drawn.
+# Drawn values.
 
 
 def _message(events: Iterable[Event]) -> Message:
@@ -288,12 +288,12 @@ class _Teller:
         self._how = how
         self._choice = choice
         self._count = 0  # of blocks
-        self._told = set[Kind]()
+        self._drawn = set[Kind]()
 
     def choice(self, draw: st.DrawFn, head: _Head, together: bool) -> Events:
         blocks = draw(st.lists(_block(self), max_size=self._how.max_blocks))
         body = _woven(draw, blocks) if together else [event for block in blocks for event in block]
-        asks = not self._told.isdisjoint(("tool_call", "invalid_tool_call", "tool_result"))
+        asks = not self._drawn.isdisjoint(("tool_call", "invalid_tool_call", "tool_result"))
         reasons = ["tool_use", "length"] if asks else ["stop", "length", "content_filter", "pause"]
         start = ev.MessageStart(head.id, head.model, choice=self._choice)
         end = ev.MessageFinish(draw(st.sampled_from(reasons)), usage=head.usage, choice=self._choice)
@@ -302,9 +302,9 @@ class _Teller:
     def block(self, draw: st.DrawFn) -> Events:
         """The events of the next block, and of another that belongs to it."""
         kind = draw(st.sampled_from(self._how.kinds))
-        if kind == "audio" and kind in self._told:
+        if kind == "audio" and kind in self._drawn:
             return []  # a model says one sound; formats don't tell where another would begin
-        self._told.add(kind)
+        self._drawn.add(kind)
         if kind in ("text", "refusal"):
             return self._events(draw, {"type": kind}, draw(self._texts()))
         if kind == "reasoning":

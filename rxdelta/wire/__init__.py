@@ -20,24 +20,17 @@ if TYPE_CHECKING:
     from rxdelta.formats.ag_ui.encoder import AG_UI_HEADERS, AgUiEncoder
     from rxdelta.formats.ai_sdk.chunks import AiSdkFrame
     from rxdelta.formats.ai_sdk.encoder import AI_SDK_HEADERS, AiSdkEncoder, ShownSources
-    from rxdelta.formats.anthropic_messages.encoder import AnthropicMessagesEncoder
-    from rxdelta.formats.anthropic_messages.whole_message import anthropic_message
-    from rxdelta.formats.langchain.encoder import (
-        LANGCHAIN_HEADERS,
-        LangChainEncoder,
-        LangChainFrame,
-        LangChainParams,
+    from rxdelta.formats.anthropic_messages.encoder import AnthropicMessagesEncoder, anthropic_message
+    from rxdelta.formats.langchain.encoder import LANGCHAIN_HEADERS, LangChainEncoder
+    from rxdelta.formats.langchain.frames import LangChainFrame, LangChainParams
+    from rxdelta.formats.ollama.encoder import OllamaEncoder, ollama_chat
+    from rxdelta.formats.openai_chat.encoder import OpenAiChatEncoder, OpenAiChatFrame, openai_chat_completion
+    from rxdelta.formats.openai_responses.encoder import OpenAiResponsesEncoder, openai_response
+    from rxdelta.wire.writing import (
+        carried_by as carried_by,  # for other packages
+        write,
+        write_each as write_each,  # for other packages
     )
-    from rxdelta.formats.ollama.encoder import OllamaEncoder
-    from rxdelta.formats.ollama.whole_chat import ollama_chat
-    from rxdelta.formats.openai_chat.chunks import OpenAiChatFrame
-    from rxdelta.formats.openai_chat.completion import openai_chat_completion
-    from rxdelta.formats.openai_chat.encoder import OpenAiChatEncoder
-    from rxdelta.formats.openai_responses.encoder import OpenAiResponsesEncoder
-    from rxdelta.formats.openai_responses.whole_response import openai_response
-    from rxdelta.wire._write import carried_by as carried_by  # for other rooms
-    from rxdelta.wire._write import write
-    from rxdelta.wire._write import write_each as write_each  # for other rooms
 else:
     __getattr__ = lazily(
         __name__,
@@ -45,22 +38,17 @@ else:
             "rxdelta.formats.ag_ui.encoder": ["AG_UI_HEADERS", "AgUiEncoder"],
             "rxdelta.formats.ai_sdk.chunks": ["AiSdkFrame"],
             "rxdelta.formats.ai_sdk.encoder": ["AI_SDK_HEADERS", "AiSdkEncoder", "ShownSources"],
-            "rxdelta.formats.anthropic_messages.encoder": ["AnthropicMessagesEncoder"],
-            "rxdelta.formats.anthropic_messages.whole_message": ["anthropic_message"],
-            "rxdelta.formats.langchain.encoder": [
-                "LANGCHAIN_HEADERS",
-                "LangChainEncoder",
-                "LangChainFrame",
-                "LangChainParams",
+            "rxdelta.formats.anthropic_messages.encoder": ["AnthropicMessagesEncoder", "anthropic_message"],
+            "rxdelta.formats.langchain.encoder": ["LANGCHAIN_HEADERS", "LangChainEncoder"],
+            "rxdelta.formats.langchain.frames": ["LangChainFrame", "LangChainParams"],
+            "rxdelta.formats.ollama.encoder": ["OllamaEncoder", "ollama_chat"],
+            "rxdelta.formats.openai_chat.encoder": [
+                "OpenAiChatEncoder",
+                "OpenAiChatFrame",
+                "openai_chat_completion",
             ],
-            "rxdelta.formats.ollama.encoder": ["OllamaEncoder"],
-            "rxdelta.formats.ollama.whole_chat": ["ollama_chat"],
-            "rxdelta.formats.openai_chat.chunks": ["OpenAiChatFrame"],
-            "rxdelta.formats.openai_chat.completion": ["openai_chat_completion"],
-            "rxdelta.formats.openai_chat.encoder": ["OpenAiChatEncoder"],
-            "rxdelta.formats.openai_responses.encoder": ["OpenAiResponsesEncoder"],
-            "rxdelta.formats.openai_responses.whole_response": ["openai_response"],
-            "rxdelta.wire._write": ["carried_by", "write", "write_each"],
+            "rxdelta.formats.openai_responses.encoder": ["OpenAiResponsesEncoder", "openai_response"],
+            "rxdelta.wire.writing": ["carried_by", "write", "write_each"],
         },
     )
 

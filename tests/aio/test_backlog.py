@@ -9,18 +9,16 @@ from typing import Any
 import pytest
 import reactivex as rx
 from core.strategies import events as any_event
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reactivex.subject import Subject
 from support.loops import run
 from support.security_page import says
 
 import rxdelta as rd
 from rxdelta import events as ev
-from rxdelta.aio._backlog import Backlog
+from rxdelta.aio.queues import Backlog
 
 TEXT = {"type": "text", "text": ""}
-CALL = {"type": "tool_call_chunk", "id": "c1", "name": "f", "args": ""}
 
 
 def waiting(*given: rd.Event) -> list[rd.Event]:
@@ -262,12 +260,3 @@ def test_without_asyncio_too() -> None:
     given = [ev.TextDelta(0, one) for one in "abc"]
     with rd.to_iterable(rx.from_iterable(given), overflow="join") as events:
         assert list(events) == [ev.TextDelta(0, "abc")]
-
-
-def test_what_is_no_event_is_refused() -> None:
-    async def main() -> None:
-        async with rd.to_async_iterable(rx.of(rd.MessageDelta(content="Hi")), "join") as events:
-            with pytest.raises(rd.InvalidValueError, match="latest"):
-                await anext(events)
-
-    run(main)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
-import random
 import threading
 import traceback
 import warnings
@@ -16,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import reactivex as rx
 from reactivex import operators as ops
-from reactivex.disposable import SerialDisposable
 from support.loops import Stream, run, turns
 
 import rxdelta as rd
-from rxdelta.aio import _from_async_iterable, _reader_session
+from rxdelta.aio import pumps, reading
 from rxdelta.testing import VirtualTime
 
 if TYPE_CHECKING:
@@ -56,31 +54,6 @@ async def opened(stream: Any) -> Any:
 
 
 # What it takes.
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(lambda: numbers(), id="generator"),
-        pytest.param(lambda: numbers, id="generator function"),
-        pytest.param(lambda: opened(numbers()), id="coroutine"),
-        pytest.param(lambda: lambda: opened(numbers()), id="function that gives a coroutine"),
-        pytest.param(lambda: asyncio.ensure_future(opened(numbers())), id="task"),
-        pytest.param(lambda: Stream(0, 1, 2), id="SDK stream"),
-        pytest.param(lambda: lambda: Stream(0, 1, 2), id="function that gives one"),
-        pytest.param(lambda: type("Numbers", (), {"__aiter__": lambda self: numbers()}), id="class"),
-        pytest.param(lambda: type("Numbers", (), {"__aiter__": lambda self: numbers()})(), id="iterable"),
-    ],
-)
-def test_each_item_and_the_end(make: Any) -> None:
-    async def main() -> list[Any]:
-        log = Log()
-        log.watch(rd.from_async_iterable(make()))
-        assert log == []
-        await turns()
-        return log
-
-    assert run(main) == [0, 1, 2, "|"]
 
 
 @pytest.mark.parametrize("wrong", [[1, 2], (n for n in (1, 2)), 3, lambda: [1, 2], lambda: lambda: numbers()])
@@ -196,33 +169,6 @@ def test_an_exception_is_passed_on_raw_with_its_traceback_after_the_items() -> N
     assert "broken" in [frame.name for frame in traceback.extract_tb(log[1].__traceback__)]
 
 
-@pytest.mark.parametrize("kind", ["function", "coroutine"])
-def test_a_request_that_fails_is_an_error(kind: str) -> None:
-    async def fails() -> AsyncIterator[int]:
-        raise BOOM
-
-    def refuses() -> AsyncIterator[int]:
-        raise BOOM
-
-    async def main() -> None:
-        with pytest.raises(ValueError, match="boom"):
-            await rd.last_value(rd.from_async_iterable(refuses if kind == "function" else fails()))
-
-    run(main)
-
-
-@pytest.mark.parametrize("end", [None, BOOM])
-def test_the_stream_is_closed_also_when_it_ended_by_itself(end: Exception | None) -> None:
-    async def main() -> None:
-        stream = Stream(1, end=end)
-        log = Log()
-        log.watch(rd.from_async_iterable(stream))
-        await turns()
-        assert (log, stream.closed) == ([1, end or "|"], 1)
-
-    run(main)
-
-
 def test_the_iterator_inside_an_sdks_stream_is_closed_before_the_stream() -> None:
     closed: list[str] = []
 
@@ -292,7 +238,7 @@ def test_a_cancelled_task_interrupts_its_reader(begun: bool) -> None:
         async with rd.to_async_iterable(rd.from_async_iterable(stream)) as values:
             if begun:
                 assert await anext(values) == 1
-            (task,) = _from_async_iterable._running
+            (task,) = pumps._running
             task.cancel()
             with pytest.raises(rd.StreamInterrupted):
                 await anext(values)
@@ -303,30 +249,6 @@ def test_a_cancelled_task_interrupts_its_reader(begun: bool) -> None:
 
 
 # Leaving, at every moment.
-
-
-def test_disposal_before_the_task_has_started_asks_for_nothing() -> None:
-    async def main() -> None:
-        calls: list[int] = []
-        log = Log()
-
-        def request() -> Any:
-            calls.append(1)
-            return numbers()
-
-        stream: Stream[int] = Stream(1)
-        pending = asyncio.ensure_future(asyncio.Event().wait())
-        done = asyncio.ensure_future(opened(inner := Stream(1)))
-        await done
-        for source in (request, stream, opened(numbers()), pending, done):
-            subscription = log.watch(rd.from_async_iterable(source))  # type: ignore[arg-type]
-            subscription.dispose()
-            subscription.dispose()
-        await turns()
-        assert (log, calls, stream.given, stream.closed, inner.closed) == ([], [], 0, 1, 1)
-        assert pending.cancelled()
-
-    run(main)
 
 
 def test_disposal_while_the_source_opens_cancels_the_request() -> None:
@@ -361,40 +283,6 @@ def test_disposal_just_after_the_request_was_answered_closes_the_answer() -> Non
         subscription.dispose()
         await turns()
         assert (log, stream.given, stream.closed) == ([], 0, 1)
-
-    run(main)
-
-
-def test_disposal_while_waiting_for_an_item_cancels_and_closes() -> None:
-    async def main() -> None:
-        stream = Stream(1, hold=True)
-        log = Log()
-        subscription = log.watch(rd.from_async_iterable(stream))
-        await turns()
-        subscription.dispose()
-        assert stream.closed == 0
-        subscription.dispose()
-        await turns()
-        assert (log, stream.cancelled, stream.closed) == ([1], 1, 1)
-
-    run(main)
-
-
-def test_52_disposal_inside_on_next_closes_and_nothing_more_comes() -> None:
-    async def main() -> None:
-        stream = Stream(1, 2, 3)
-        log = Log()
-        subscription = SerialDisposable()
-
-        def read(value: int) -> None:
-            log.append(value)
-            subscription.dispose()
-
-        subscription.disposable = rd.from_async_iterable(stream).subscribe(
-            read, log.on_error, log.on_completed
-        )
-        await turns()
-        assert (log, stream.given, stream.closed, stream.cancelled) == ([1], 1, 1, 0)
 
     run(main)
 
@@ -514,7 +402,7 @@ def test_a_close_that_raises_is_reported_and_the_end_stands() -> None:
 def test_a_close_that_hangs_is_waited_for_a_while_and_then_cancelled(
     between_items: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_reader_session, "CLOSE_SECONDS", 0)
+    monkeypatch.setattr(reading, "CLOSE_SECONDS", 0)
     after: list[str] = []
 
     class Hangs:
@@ -781,28 +669,10 @@ def test_asyncio_run_ends_with_a_pipeline_left_open_and_all_is_closed(
     assert logs[0][:-1] == [1] * bool(steps)
     assert type(logs[0][-1]) is rd.StreamInterrupted
     assert caplog.records == []
-    assert not _from_async_iterable._running
+    assert not pumps._running
 
 
 # Who raises.
-
-
-def test_51_an_observer_that_raises_closes_the_source_and_is_reported_once() -> None:
-    async def main() -> None:
-        stream = Stream(1, 2)
-        log = Log()
-
-        def read(value: int) -> None:
-            log.append(value)
-            raise BOOM
-
-        rd.from_async_iterable(stream).subscribe(read, log.on_error, log.on_completed)
-        await turns()
-        assert (log, stream.given, stream.closed) == ([1], 1, 1)
-
-    reports: list[Any] = []
-    run(main, reports=reports)
-    assert [report["exception"] for report in reports] == [BOOM]
 
 
 def test_51_a_reader_behind_what_raises_is_told_and_does_not_hang() -> None:
@@ -901,78 +771,6 @@ def test_a_dropped_subscription_goes_on() -> None:
         assert log == [1, "|"]
 
     run(main)
-
-
-def test_a_shared_source_goes_on_when_one_of_its_readers_leaves() -> None:
-    async def main() -> None:
-        stream = Stream(1, hold=True)
-        shared = rd.from_async_iterable(stream).pipe(ops.share())
-        log = Log()
-        async with rd.to_async_iterable(shared, overflow="block", maxsize=1) as values:
-            log.watch(shared)
-            assert await anext(values) == 1
-        assert stream.closed == 0  # left without waiting for what goes on
-        stream.items.append(2)
-        stream.go_on.set()
-        await turns()
-        assert (log, stream.closed) == ([1, 2, "|"], 1)
-
-    run(main)
-
-
-def test_five_hundred_subscriptions_cancelled_at_random_moments_leave_nothing() -> None:
-    chance = random.Random(7)
-    counts = {"opened": 0, "closed": 0}
-
-    async def source() -> AsyncIterator[dict[str, Any]]:
-        counts["opened"] += 1
-        try:
-            while True:
-                if chance.random() < 0.5:
-                    await asyncio.sleep(0)
-                choice = {"index": 0, "delta": {"content": "x"}, "finish_reason": None}
-                yield {"id": "1", "choices": [choice]}
-        finally:
-            await turns(chance.randrange(3))
-            counts["closed"] += 1
-
-    async def request() -> AsyncIterator[dict[str, Any]]:
-        await turns(chance.randrange(3))
-        return source()
-
-    pipeline = rd.from_async_iterable(request).pipe(
-        rd.decode("openai-chat"), rd.scan_deltas(), rd.throttle_latest(3600)
-    )
-
-    async def main() -> None:
-        policies: Any = ["latest", "buffer", "block", "error"]
-        for cycle in range(500):
-            way = cycle % 4
-            if way == 0:
-                subscription = Log().watch(pipeline)
-                await turns(chance.randrange(9))
-                if chance.random() < 0.5:
-                    subscription.dispose()
-                else:
-                    await asyncio.to_thread(subscription.dispose)
-                continue
-            policy = chance.choice(policies)
-            if way == 1:
-                work: Any = rd.for_each(pipeline, lambda _: asyncio.sleep(0), overflow=policy)
-            elif way == 2:
-                work = rd.last_value(pipeline)
-            else:
-                work = rd.first_value(pipeline)
-            task = asyncio.ensure_future(work)
-            await turns(chance.randrange(9))
-            task.cancel()
-            await asyncio.wait([task])
-        await turns(50)
-        await asyncio.get_running_loop().shutdown_default_executor()
-
-    run(main)
-    assert counts["opened"] == counts["closed"] > 100
-    assert not _from_async_iterable._running
 
 
 def test_an_item_that_was_ready_when_another_thread_disposed_is_not_emitted() -> None:

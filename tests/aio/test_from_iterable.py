@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
-from reactivex.disposable import SerialDisposable
 from support.loops import run, turns
 
 import rxdelta as rd
-from rxdelta.aio import _from_async_iterable, _reader_session
+from rxdelta.aio import pumps, reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,7 +85,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 async def all_ended() -> None:
-    await until(lambda: not _from_async_iterable._running)
+    await until(lambda: not pumps._running)
 
 
 def gone(known: set[threading.Thread]) -> None:
@@ -96,37 +95,6 @@ def gone(known: set[threading.Thread]) -> None:
 
 
 # What it takes.
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(lambda: [0, 1, 2], id="list"),
-        pytest.param(lambda: numbers(), id="generator"),
-        pytest.param(lambda: numbers, id="generator function"),
-        pytest.param(lambda: Blocks(0, 1, 2), id="SDK stream"),
-        pytest.param(lambda: lambda: Blocks(0, 1, 2), id="function that gives one"),
-        pytest.param(lambda: type("Numbers", (), {"__iter__": lambda self: numbers()}), id="class"),
-    ],
-)
-@pytest.mark.parametrize("with_loop", [False, True])
-def test_each_item_and_the_end(make: Any, with_loop: bool) -> None:
-    heard, known = Heard(), set(threading.enumerate())
-
-    async def main() -> None:
-        heard.watch(rd.from_iterable(make()))
-        assert heard == []
-        await until(heard.ended.is_set)
-        await all_ended()
-
-    if with_loop:
-        run(main)
-    else:
-        heard.watch(rd.from_iterable(make()))
-        assert heard.ended.wait(30)
-        gone(known)
-    assert heard == [0, 1, 2, "|"]
-    assert heard.threads == ({threading.current_thread().name} if with_loop else {"rxdelta-source"})
 
 
 @pytest.mark.parametrize(
@@ -273,17 +241,6 @@ def test_an_exception_is_passed_on_raw_with_its_traceback_and_the_stream_is_clos
     assert stream.closed == 1
 
 
-def test_a_request_that_fails_is_an_error() -> None:
-    def refuses() -> Any:
-        raise BOOM
-
-    async def main() -> None:
-        with pytest.raises(ValueError, match="boom"):
-            await rd.last_value(rd.from_iterable(refuses))
-
-    run(main)
-
-
 def test_a_close_that_raises_is_reported_and_the_end_stands() -> None:
     class Bad(Blocks):
         def close(self) -> None:
@@ -298,32 +255,6 @@ def test_a_close_that_raises_is_reported_and_the_end_stands() -> None:
 
 
 # Leaving.
-
-
-@pytest.mark.parametrize("with_loop", [False, True])
-def test_52_disposal_inside_on_next_closes_and_nothing_more_comes(with_loop: bool) -> None:
-    stream = Blocks(1, 2, 3)
-    got: list[int] = []
-    subscription, known = SerialDisposable(), set(threading.enumerate())
-    subscribed = threading.Event()
-
-    def read(value: int) -> None:
-        assert with_loop or subscribed.wait(30)
-        got.append(value)
-        subscription.dispose()
-
-    async def main() -> None:
-        subscription.disposable = rd.from_iterable(stream).subscribe(read)
-        await until(lambda: stream.closed)
-        await all_ended()
-
-    if with_loop:
-        run(main)
-    else:
-        subscription.disposable = rd.from_iterable(stream).subscribe(read)
-        subscribed.set()
-        gone(known)
-    assert (got, stream.given, stream.closed) == ([1], 1, 1)
 
 
 @pytest.mark.parametrize("with_loop", [False, True])
@@ -352,19 +283,8 @@ def test_a_thread_that_waits_closes_when_the_item_comes_and_nobody_hears_of_that
     assert (heard, stream.closed) == ([1], 1)
 
 
-def test_disposal_before_the_task_has_started_asks_for_nothing() -> None:
-    calls: list[int] = []
-
-    async def main() -> None:
-        rd.from_iterable(lambda: calls.append(1) or [1]).subscribe().dispose()  # type: ignore[func-returns-value]
-        await turns()
-
-    run(main)
-    assert calls == []
-
-
 def test_a_reader_doesnt_wait_for_ever_for_a_thread_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_reader_session, "CLOSE_SECONDS", 0)
+    monkeypatch.setattr(reading, "CLOSE_SECONDS", 0)
     stream, known = Blocks(1, hold=True), set(threading.enumerate())
 
     async def main() -> None:
@@ -381,7 +301,7 @@ def test_58_the_loop_or_the_program_ends_while_the_thread_waits(
     with_loop: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream, known = Blocks(1, hold=True), set(threading.enumerate())
-    monkeypatch.setattr(_reader_session, "CLOSE_SECONDS", 0)
+    monkeypatch.setattr(reading, "CLOSE_SECONDS", 0)
     heard = Heard()
 
     async def main() -> None:
@@ -463,26 +383,6 @@ def test_a_connection_that_others_share_is_not_shut_down() -> None:
 # Who raises.
 
 
-def test_51_an_observer_that_raises_closes_the_source_and_is_reported_once() -> None:
-    stream = Blocks(1, 2)
-    got: list[int] = []
-
-    def read(value: int) -> None:
-        got.append(value)
-        raise BOOM
-
-    async def main() -> None:
-        rd.from_iterable(stream).subscribe(read)
-        await until(lambda: stream.closed)
-        await all_ended()
-
-    reports: list[Any] = []
-    run(main, reports=reports)
-    assert [report["exception"] for report in reports] == [BOOM]
-    assert "from_iterable" in reports[0]["message"]
-    assert (got, stream.closed) == ([1], 1)
-
-
 def test_51_without_a_loop_it_goes_to_the_threads_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     stream, known = Blocks(1, 2), set(threading.enumerate())
     hooked: list[Any] = []
@@ -522,7 +422,7 @@ def test_a_close_that_raises_what_means_an_end_is_reported_and_not_waited_for(
             raise kind
 
     async def main() -> int:
-        monkeypatch.setattr(_reader_session, "CLOSE_SECONDS", 1000)
+        monkeypatch.setattr(reading, "CLOSE_SECONDS", 1000)
         return await rd.first_value(rd.from_iterable(Source))
 
     reports: list[Any] = []

@@ -245,61 +245,6 @@ def test_a_refusal_is_an_error_with_its_cause(name: str, status: int, passes: bo
     with_server(name, Reply([refusal], status=status, kind="application/json"), main=main)
 
 
-@CLIENTS
-def test_an_error_inside_the_stream_is_raised_with_what_had_come(name: str) -> None:
-    error: dict[str, Any] = {"error": {"type": "overloaded_error", "message": "Overloaded", "code": None}}
-    anthropics = name.startswith("anthropic")
-    record = json.dumps({"type": "error", **error} if anthropics else error)
-    said = f"{'event: error' + chr(10) if anthropics else ''}data: {record}\n\n".encode()
-
-    async def main(client: Client, server: Server) -> None:
-        with pytest.raises(rd.RxDeltaError, match="Overloaded") as raised:
-            await rd.last_value(client.events().pipe(rd.scan_deltas()))
-        assert rd.errors.is_transient(raised.value)
-        assert raised.value.snapshot is not None
-        assert raised.value.snapshot.text == "Le café — "
-
-    with_server(name, Reply([*pieces(name, "café"), said]), main=main)
-
-
-@CLIENTS
-def test_a_retried_reply_says_nothing_twice(name: str) -> None:
-    async def main(client: Client, server: Server) -> None:
-        events = rd.retry_stream(client.events, backoff=lambda failures, error: 0)
-        seen: list[tuple[int, str]] = []
-        await rd.for_each(
-            events.pipe(rd.scan_deltas()), lambda snapshot: seen.append((snapshot.attempt, snapshot.text))
-        )
-        assert (0, "Le café — ") in seen
-        assert (1, "") in seen
-        assert seen[-1] == (2, TEXT)
-        assert len(server.requests) == 3
-
-    refusal = Reply([b"{}"], status=503, kind="application/json")
-    with_server(name, Reply(cut(name), "drop"), refusal, Reply(pieces(name)), main=main)
-
-
-@CLIENTS
-def test_a_retry_goes_on_where_the_connection_broke(name: str) -> None:
-    rest = [piece.replace("Le café — ".encode(), b"") for piece in pieces(name)]
-
-    async def main(client: Client, server: Server) -> None:
-        given: list[str | None] = []
-
-        def factory(partial: rd.Snapshot | None) -> Observable[rd.Event]:
-            given.append(None if partial is None else partial.text)
-            return client.events()
-
-        events = rd.retry_stream(factory, backoff=lambda failures, error: 0, resume=True)
-        seen: list[str] = []
-        await rd.for_each(events.pipe(rd.scan_deltas()), lambda snapshot: seen.append(snapshot.text))
-        assert given == [None, "Le café — "]
-        assert seen == sorted(seen, key=len)
-        assert seen[-1] == TEXT
-
-    with_server(name, Reply(cut(name), "drop"), Reply(rest), main=main)
-
-
 # It stalls, and is left: the connection closes, and the server sees it.
 
 BREAKABLE = pytest.mark.parametrize("name", [name for name in NAMES if name != "httpx sync"])
@@ -322,24 +267,6 @@ def test_a_stall_is_noticed_and_closes_the_connection(name: str) -> None:
             await drawing
         assert raised.value.snapshot is not None
         assert raised.value.snapshot.text == "Le café — "
-        assert await left(server)
-
-    with_server(name, Reply(pieces(name, "café"), "stall"), main=main)
-
-
-@BREAKABLE
-def test_a_stop_button_closes_the_connection_and_keeps_what_was_said(name: str) -> None:
-    async def main(client: Client, server: Server) -> None:
-        stop = asyncio.Event()
-        seen: list[rd.Snapshot] = []
-
-        def draw(snapshot: rd.Snapshot) -> None:
-            seen.append(snapshot)
-            if snapshot.text:
-                stop.set()
-
-        await rd.for_each(client.events().pipe(rd.until_stopped(stop), rd.scan_deltas()), draw)
-        assert (seen[-1].text, seen[-1].status) == ("Le café — ", "interrupted")
         assert await left(server)
 
     with_server(name, Reply(pieces(name, "café"), "stall"), main=main)
@@ -377,20 +304,6 @@ def test_54_leaving_closes_the_connection(name: str, how: str) -> None:
             await until(lambda: asyncio.all_tasks() <= before)
 
     with_server(name, Reply(pieces(name, "café"), "stall"), main=main)
-
-
-@CLIENTS
-def test_leaving_while_the_server_talks_closes_the_connection(name: str) -> None:
-    endless = pieces(name, "café")
-    word = endless.pop()
-
-    async def main(client: Client, server: Server) -> None:
-        async with rd.to_async_iterable(client.events().pipe(rd.text_deltas())) as values:
-            async for _ in values:
-                break
-        assert await left(server)
-
-    with_server(name, Reply([*endless, *([word] * 20_000)], "stall"), main=main)
 
 
 @BREAKABLE

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reactivex import operators as ops
 from support.cost import lines_run
 from support.loops import Stream, run, turns
 
 import rxdelta as rd
-from rxdelta.aio._latch import Latch
+from rxdelta.aio.reading import Latch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

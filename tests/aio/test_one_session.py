@@ -15,7 +15,7 @@ from reactivex.subject import Subject
 from support.loops import run, turns
 
 import rxdelta as rd
-from rxdelta.aio import _reader_session
+from rxdelta.aio import reading
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -296,7 +296,7 @@ def test_what_raises_behind_a_timer_on_another_loop_is_raised_there() -> None:
 def test_a_source_on_another_loop_waits_for_the_reader_but_not_the_reader_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_reader_session, "CLOSE_SECONDS", 10 * SECONDS)
+    monkeypatch.setattr(reading, "CLOSE_SECONDS", 10 * SECONDS)
     closed = asyncio.Event()
     left = threading.Event()
     bridge = Subject[int]()

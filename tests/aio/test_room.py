@@ -16,7 +16,7 @@ from reactivex.subject import Subject
 from support.loops import run, turns
 
 import rxdelta as rd
-from rxdelta.aio._from_iterable import Gate, pushed
+from rxdelta.aio.threads import Gate, pushed
 from rxdelta.runtime import logged
 from rxdelta.testing import VirtualTime
 

@@ -17,7 +17,7 @@ from support.loops import run, turns
 from support.replies import ANTHROPIC
 
 import rxdelta as rd
-from rxdelta.aio import _from_async_iterable
+from rxdelta.aio import pumps
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -188,7 +188,7 @@ def test_ten_thousand_subscriptions_left_at_random_moments_leave_nothing() -> No
         async with asyncio.TaskGroup() as group:
             for _ in range(WORKERS):
                 group.create_task(work(CYCLES // WORKERS))
-        while _from_async_iterable._running:
+        while pumps._running:
             await asyncio.sleep(0)
         await turns(100)
         assert [timer for timer in waiting(loop) if timer not in before] == []

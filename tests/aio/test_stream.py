@@ -95,29 +95,6 @@ def test_a_slow_loop_skips_snapshots_and_gets_the_last_at_once() -> None:
     run(main)
 
 
-@pytest.mark.slow
-def test_text_is_lost_by_nobody_however_slow() -> None:
-    """More of it than the other doors let wait: the reply is read on for others, and none of them stops it."""
-
-    async def main() -> None:
-        count = 70_000
-
-        async def source() -> AsyncIterator[Any]:
-            for _ in range(count):
-                yield chunk("x")
-            yield chunk("", last=True)
-
-        async with rd.stream(source) as reply:
-            pieces = reply.text_deltas
-            text = await anext(pieces)
-            await reply.result()
-            async for piece in pieces:
-                text += piece
-        assert len(text) == count
-
-    run(main)
-
-
 def test_text_and_snapshots_and_events_at_once_are_all_whole_and_the_request_is_made_once() -> None:
     opened = 0
 
@@ -170,15 +147,6 @@ def test_a_reply_is_iterated_in_turn_also_when_it_has_ended() -> None:
     run(main)
 
 
-def test_nobody_has_to_iterate() -> None:
-    async def main() -> None:
-        async with rd.stream(Stream(*OPENAI)) as reply:
-            assert reply.snapshot.text == ""
-            assert (await reply.result()).text == "".join(WHOLE)
-
-    run(main)
-
-
 def test_a_pace_lets_few_snapshots_through_and_the_last() -> None:
     async def main() -> None:
         async with rd.stream(worded(), every=3600) as reply:
@@ -227,20 +195,6 @@ def test_leaving_early_closes_the_request_before_the_block_is_left(how: str) -> 
     run(main)
 
 
-@pytest.mark.parametrize("ends", ["break", "at once"])
-def test_leaving_early_in_synchronous_code(ends: str) -> None:
-    source = held("Hel", "lo")
-    before = set(threading.enumerate())
-    with rd.stream(source) as reply:
-        for snapshot in reply if ends == "break" else ():
-            if snapshot.text == "Hello":
-                break
-    assert source.closed == 1
-    assert set(threading.enumerate()) <= before
-    with pytest.raises(rd.IncompleteMessageError):
-        _ = reply.message
-
-
 def test_readers_in_other_tasks_are_told_that_the_block_was_left() -> None:
     async def main() -> None:
         async with rd.stream(held("Hel")) as reply:
@@ -259,47 +213,8 @@ def test_readers_in_other_tasks_are_told_that_the_block_was_left() -> None:
     run(main)
 
 
-def test_a_reader_on_another_thread_is_told_that_the_block_was_left() -> None:
-    errors: list[Exception] = []
-
-    def read(reply: rd.types.BlockingReply) -> None:
-        try:
-            for snapshot in reply:
-                if snapshot.text == "Hel":
-                    begun.set()
-        except Exception as error:
-            errors.append(error)
-
-    begun = threading.Event()
-    with rd.stream(held("Hel")) as reply:
-        reader = threading.Thread(target=read, args=(reply,))
-        reader.start()
-        assert begun.wait(30)
-    reader.join(30)
-    assert [type(error) for error in errors] == [rd.StreamInterrupted]
-
-
-def test_a_cancelled_block_closes_the_request() -> None:
-    async def main() -> None:
-        source = held("Hel")
-
-        async def ask() -> None:
-            async with rd.stream(source) as reply:
-                await reply.result()
-
-        task = asyncio.create_task(ask())
-        while source.given < 1:
-            await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert source.closed == 1
-
-    run(main)
-
-
 def test_a_source_that_hangs_on_closing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rxdelta.aio._reader_session.CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr("rxdelta.aio.reading.CLOSE_SECONDS", 0.05)
 
     async def main() -> None:
         gave_up = False
@@ -495,17 +410,6 @@ def test_an_error_that_nobody_reads_is_logged_and_kept(asked: bool, caplog: pyte
     with caplog.at_level(logging.WARNING, "rxdelta"):
         run(main)
     assert len(caplog.records) == (0 if asked else 1)
-
-
-def test_a_stream_that_is_cut_off_gives_no_message() -> None:
-    async def main() -> None:
-        async with rd.stream([chunk("Hel")]) as reply:
-            assert [snapshot.text async for snapshot in reply][-1] == "Hel"
-        with pytest.raises(rd.IncompleteMessageError) as caught:
-            _ = reply.message
-        assert caught.value.snapshot is reply.snapshot
-
-    run(main)
 
 
 @pytest.mark.parametrize("source", [[], b"", [b"", b"\n"]])

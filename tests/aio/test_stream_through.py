@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from reactivex import Observable, abc
-from reactivex import operators as ops
+from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from support.loops import Stream, run, turns

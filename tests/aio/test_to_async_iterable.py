@@ -19,7 +19,7 @@ from support.loops import Stream, run, turns
 from support.security_page import says
 
 import rxdelta as rd
-from rxdelta.aio import _to_async_iterable
+from rxdelta.aio import reading
 from rxdelta.runtime import current_session
 
 if TYPE_CHECKING:
@@ -96,18 +96,6 @@ def test_nothing_is_lost_of_a_source_that_cannot_wait() -> None:
                 source.on_next(number)
             source.on_completed()
             assert await drain(values) == list(range(3000))
-
-    run(main)
-
-
-def test_latest_refuses_the_first_event_and_names_what_to_take() -> None:
-    async def main() -> None:
-        source = Subject[rd.Event]()
-        async with rd.to_async_iterable(source, "latest") as values:
-            source.on_next(rd.events.TextDelta(0, "a"))
-            assert source.observers == []
-            with pytest.raises(rd.InvalidValueError, match=r"scan_deltas\(\).*overflow='join'"):
-                await anext(values)
 
     run(main)
 
@@ -237,14 +225,6 @@ def test_error_carries_the_snapshot_that_did_not_fit() -> None:
     run(main)
 
 
-@pytest.mark.parametrize(
-    ("overflow", "maxsize"), [("newest", 1), ("block", 0), ("error", -1), ("block", True), ("block", 1.5)]
-)
-def test_a_policy_that_is_none_is_refused_at_once(overflow: Any, maxsize: Any) -> None:
-    with pytest.raises(rd.InvalidValueError):
-        rd.to_async_iterable(rx.of(1), overflow, maxsize=maxsize)
-
-
 # How it ends.
 
 
@@ -264,14 +244,6 @@ def test_values_come_before_the_error_and_after_it_nothing(overflow: Any) -> Non
                 await anext(values)
 
     run(main)
-
-
-def test_empty() -> None:
-    async def main() -> list[Any]:
-        async with rd.to_async_iterable(rx.empty()) as values:
-            return await drain(values)
-
-    assert run(main) == []
 
 
 def test_leaving_while_a_value_is_awaited_elsewhere_ends_that_too() -> None:
@@ -514,7 +486,7 @@ def test_a_reader_whose_values_come_by_another_thread_does_not_leave_a_shared_so
 def test_a_stuck_reader_of_a_shared_source_is_ended_when_it_is_far_behind_and_the_others_get_everything(
     overflow: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(_to_async_iterable._MAX_LAG, overflow, 200)
+    monkeypatch.setitem(reading._MAX_LAG, overflow, 200)
     news = [rd.events.ProviderEvent("somebody", str(number)) for number in range(1000)]
 
     async def main() -> None:

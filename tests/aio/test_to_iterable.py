@@ -84,14 +84,6 @@ def test_nothing_is_lost_unless_asked_for_and_a_source_that_can_wait_does() -> N
         assert list(values) == list(range(3000))
 
 
-def test_latest_refuses_events() -> None:
-    with (
-        rd.to_iterable(rx.of(rd.events.MessageStart()), "latest") as values,
-        pytest.raises(rd.InvalidValueError, match="overflow='join'"),
-    ):
-        next(values)
-
-
 def test_readings_of_a_shared_source_may_be_read_one_after_the_other() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -229,12 +221,6 @@ def test_it_is_entered_once() -> None:
         assert list(values) == [1]
     with pytest.raises(rd.InvalidValueError, match="entered once"), reading:
         pass
-
-
-@pytest.mark.parametrize(("overflow", "maxsize"), [("newest", 1), ("block", 0), ("error", True)])
-def test_a_policy_that_is_none_is_refused_at_once(overflow: Any, maxsize: Any) -> None:
-    with pytest.raises(rd.InvalidValueError):
-        rd.to_iterable(rx.of(1), overflow, maxsize=maxsize)
 
 
 def test_a_subscription_that_fails_is_an_error_of_the_reading() -> None:

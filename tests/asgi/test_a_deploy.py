@@ -202,7 +202,7 @@ def test_a_reply_that_only_its_reader_has_is_interrupted_at_once(deploy: Deploy,
     assert "Traceback" not in worker.ended()
 
 
-@promised("A worker that is told to stop")
+@promised("A worker that gets `SIGTERM`")
 @ALL
 def test_a_reply_goes_on_while_its_worker_drains_and_its_readers_read_on_elsewhere(
     deploy: Deploy, server: str
@@ -240,7 +240,7 @@ def test_a_reply_goes_on_while_its_worker_drains_and_its_readers_read_on_elsewhe
     assert "Traceback" not in log
 
 
-@promised("A worker that is told to stop")
+@promised("A worker that gets `SIGTERM`")
 @ALL
 def test_a_reply_that_is_longer_than_the_drain_is_interrupted_for_all_readers(
     deploy: Deploy, server: str

@@ -20,9 +20,9 @@ from support.security_page import says
 
 import rxdelta as rd
 from rxdelta import events as ev
-from rxdelta.aio import _to_async_iterable
-from rxdelta.aio._to_async_iterable import Inbox
-from rxdelta.asgi import EventStreamResponse, _open_response, _open_streams, end_streams
+from rxdelta.aio import reading
+from rxdelta.aio.reading import Inbox
+from rxdelta.asgi import EventStreamResponse, end_streams, open_response
 
 httpx = pytest.importorskip("httpx")
 uvicorn = pytest.importorskip("uvicorn")
@@ -441,7 +441,7 @@ def test_a_reader_who_is_stuck_starves_nobody_who_reads_the_same_source_and_litt
     far: int, lengths: dict[str, list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By events that can't be joined. Who is so far behind that he is ended is told so."""
-    monkeypatch.setitem(_to_async_iterable._MAX_LAG, "join", far)
+    monkeypatch.setitem(reading._MAX_LAG, "join", far)
     scope: Any = {
         "type": "http",
         "asgi": {"spec_version": "2.4"},
@@ -533,7 +533,7 @@ def test_a_server_that_stops_ends_its_streams_as_a_stop_would() -> None:
             assert provider.closed.is_set()
 
     run(main)
-    assert not _open_streams._streams
+    assert not open_response._streams
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -581,7 +581,7 @@ def test_handlers_are_given_back_with_the_last_stream() -> None:
                 asyncio.create_task(provider.response()({"type": "http"}, asyncio.Event().wait, send))
                 for _ in range(2)
             ]
-            await until(lambda: sum(map(len, _open_streams._streams.values())) == 2)
+            await until(lambda: sum(map(len, open_response._streams.values())) == 2)
             assert signal.getsignal(signal.SIGTERM) is not mine
             end_streams()
             await asyncio.gather(*answering)
@@ -622,7 +622,7 @@ def test_a_stream_that_begins_while_the_server_stops_ends_at_once() -> None:
 
 
 def test_a_reader_who_takes_nothing_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_open_response, "_SECONDS_TO_END", 0.0)
+    monkeypatch.setattr(open_response, "_SECONDS_TO_END", 0.0)
 
     async def main() -> None:
         provider = Provider(*BEGUN, *(ev.TextDelta(0, "x" * 1000) for _ in range(500)))

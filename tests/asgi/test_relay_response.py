@@ -22,7 +22,7 @@ from support.valkey_servers import ValkeyServer
 import rxdelta as rd
 from rxdelta import events as ev
 from rxdelta.asgi import RelayResponse, end_streams
-from rxdelta.operators.edges.made_ids import made_id
+from rxdelta.operators.edges.encode import made_id
 from rxdelta.relay import Relay
 
 httpx = pytest.importorskip("httpx")

@@ -16,7 +16,7 @@ from support.loops import run
 from support.streams import streams
 
 import rxdelta as rd
-from rxdelta.operators.edges.made_ids import made_id
+from rxdelta.operators.edges.encode import made_id
 from rxdelta.relay import Relay
 
 Encode = Callable[[], Any]

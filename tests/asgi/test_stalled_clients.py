@@ -143,7 +143,7 @@ def test_a_client_that_reads_again_gets_the_whole_reply(kind: str) -> None:
 def test_a_server_that_stops_ends_the_reply_of_a_client_that_reads_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rxdelta.asgi._open_response._SECONDS_TO_END", 0.05)
+    monkeypatch.setattr("rxdelta.asgi.open_response._SECONDS_TO_END", 0.05)
 
     async def main() -> None:
         provider = Provider()

@@ -194,6 +194,18 @@ def test_a_command_that_ends_well_when_it_is_stopped_has_a_broken_recording_too(
     assert values_of(out)[-1]["message"] == "sh was told to end by SIGINT"
 
 
+@pytest.mark.usefixtures("children_heed_ctrl_c")
+def test_on_windows_ctrl_c_is_left_to_the_console(out: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def as_there(_: Any, number: int) -> None:
+        raise ValueError(f"Unsupported signal: {number}")
+
+    monkeypatch.delattr(os, "tcgetpgrp")
+    monkeypatch.setattr(subprocess.Popen, "send_signal", as_there)
+    command = "import os, signal; os.kill(os.getppid(), signal.SIGINT); print('ended', flush=True)"
+    assert main(["record", "--out", out, "--", sys.executable, "-c", command]) == 0
+    assert values_of(out)[-1]["message"].endswith("was told to end by SIGINT")
+
+
 def test_a_reader_that_goes_away_ends_the_command_and_the_recording_is_kept(out: str) -> None:
     """As `| head -1` does."""
     shell = f"while printf %s {shlex.quote(SSE)}; do :; done"

@@ -22,7 +22,7 @@ from support.security_page import says
 
 import rxdelta as rd
 from rxdelta.cli import main, picture, visible
-from rxdelta.cli._view import Plain
+from rxdelta.cli.view import Plain
 from rxdelta.testing import SAMPLES, open_sample
 
 SECONDS = 60  # nothing here takes time; what hangs is found

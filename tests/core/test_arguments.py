@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from core.strategies import fold
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import rxdelta as rd
 
@@ -71,26 +70,6 @@ def test_nothing_else_is_taken_for_null(text: str) -> None:
 def test_null_that_was_cut_off_must_not_run() -> None:
     cut = fold(START, ev.ToolCallDelta(0, "null"), ev.MessageFinish("length"))
     assert [call.arguments for call in cut.invalid_tool_calls] == ["null"]
-
-
-def test_raw_control_characters_are_shown_while_they_come() -> None:
-    call = rd.ToolCall(call_id="c", name="f", arguments='{"code": "a\n\tb')
-    assert call.arguments_so_far == {"code": "a\n\tb"}
-    reader = rd.core.PartialJsonParser(control_characters=True)
-    for character in CODE:
-        reader.feed(character)
-    assert reader.close() == READ
-    strict = rd.core.PartialJsonParser()
-    strict.feed(CODE)
-    assert strict.error is not None
-    assert "control character" in strict.error
-
-
-@pytest.mark.parametrize(
-    "text", ['{"a": 1\x00}', '{"a":\x0b1}', '{"a": "b\\\nc"}', '{"a": "b\n', '{"a\n: 1}']
-)
-def test_a_control_character_elsewhere_is_a_fault(text: str) -> None:
-    assert (called(text).type, called(text).arguments) == ("invalid_tool_call", text)
 
 
 characters = st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\\n\t\x00')

@@ -87,11 +87,6 @@ def test_writing_a_block(block: rd.ContentPart | rd.ToolCall, content: dict[str,
     assert rd.core.block_to_wire(block) == content
 
 
-def test_the_type_comes_first() -> None:
-    assert next(iter(rd.core.block_to_wire(Part("text", "a", {"x": 1})))) == "type"
-    assert next(iter(rd.core.block_to_wire(Call(metadata={"x": 1})))) == "type"
-
-
 CHUNK = {"type": "tool_call_chunk", "id": "c", "name": "f"}
 
 
@@ -193,9 +188,3 @@ def test_bad_input_28_of_equal_keys_the_last_wins() -> None:
 def test_a_call_that_nobody_could_run_or_answer_is_invalid(start: dict[str, Any], error: str) -> None:
     (call,) = fold(ev.BlockStart(0, start | {"args": {"a": 1}}), ev.BlockFinish(0)).invalid_tool_calls
     assert (call.error, call.arguments) == (error, {"a": 1})
-
-
-def test_a_call_that_turns_out_valid_after_all_has_no_error() -> None:
-    bad = fold(ev.BlockStart(0, CHUNK), ev.ToolCallDelta(0, "{"), ev.BlockFinish(0))
-    (call,) = rd.apply_event(bad, ev.BlockFinish(0, {"type": "tool_call", "args": "{}"})).tool_calls
-    assert (call.arguments, call.error) == ({}, None)

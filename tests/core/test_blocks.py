@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from core.strategies import clean_json, details, plain, results, word
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 import rxdelta as rd
 from rxdelta.core import approved_result, decision_of, denied_result
@@ -56,27 +55,6 @@ def test_a_block_is_read_back_as_it_was_written(block: rd.ContentPart | rd.ToolC
     other = pickle.loads(pickle.dumps(block))
     assert (other, other.key, other.open, hash(other)) == (block, block.key, block.open, hash(block))
     assert copy.copy(block) is copy.deepcopy(block) is block
-
-
-def test_what_names_a_block_is_not_what_it_is() -> None:
-    assert rd.ContentPart("text", "x", _key=1, _open=True) == rd.ContentPart("text", "x")
-    assert rd.ToolCall(call_id="c", _key=1, _open=True) == rd.ToolCall(call_id="c")
-    assert rd.ContentPart("text", "x") != rd.ContentPart("reasoning", "x")
-
-
-def test_thinking_is_reasoning() -> None:
-    assert (
-        rd.ContentPart("thinking", "x").type
-        == rd.ContentPart.from_dict({"type": "thinking"}).type
-        == "reasoning"
-    )
-
-
-@pytest.mark.parametrize("absent", ["", "null", "None", None])
-def test_an_id_that_says_nothing_is_none(absent: str | None) -> None:
-    assert rd.ToolCall(call_id=absent).call_id is None
-    assert rd.ToolCall.from_dict({"call_id": absent}).call_id is None
-    assert rd.core.block_from_wire({"type": "tool_call", "id": absent}, 0).call_id is None
 
 
 def test_lone_surrogates_are_replaced_and_pairs_joined() -> None:
@@ -127,16 +105,6 @@ def test_what_cannot_be_is_refused_by_name_all_at_once(make: Any, said: str) -> 
         make()
     assert said in str(caught.value)
     assert caught.value.field == said.partition(":")[0]
-
-
-def test_digits_are_an_index_in_untrusted_input() -> None:
-    assert rd.ToolCall.from_dict({"index": "3"}).index == 3
-
-
-@pytest.mark.parametrize("arguments", [{"a": 1}, '{"a": 1}', ' {"a":1} '])
-def test_a_complete_call_from_outside_is_parsed(arguments: object) -> None:
-    call = rd.ToolCall.from_dict({"call_id": "c", "name": "f", "arguments": arguments, "status": "complete"})
-    assert (call.arguments, call.status) == ({"a": 1}, "complete")
 
 
 @pytest.mark.parametrize(
@@ -197,31 +165,12 @@ def test_what_a_provider_ran_needs_no_id() -> None:
     assert (call.call_id, call.arguments) == (None, {})
 
 
-def test_completing_a_call() -> None:
-    done = rd.ToolCall(call_id="c", name="f", arguments='{"a": [1]}', _key=0, _open=True).complete()
-    assert (done.status, done.arguments, done.open, done.key) == ("complete", {"a": [1]}, False, 0)
-    assert done.complete() is done
-    assert rd.ToolCall(call_id="c", name="f").complete().arguments == {}
-    with pytest.raises(rd.errors.InvalidToolCallError, match="invalid json: no text"):
-        rd.ToolCall(call_id="c", name="f", arguments="").complete()
-    with pytest.raises(
-        rd.errors.InvalidToolCallError, match="invalid json"
-    ):  # deviation (h): marked complete by hand
-        rd.ToolCall(call_id="c", name="f", arguments="{", status="complete").complete()
-
-
 def test_arguments_as_a_map() -> None:
     assert rd.ToolCall(arguments='{"a": [1]}').arguments_as_map() == {"a": [1]}
     assert isinstance(rd.ToolCall(arguments='{"a": [1]}').arguments_as_map()["a"], rd.core.FrozenList)
     assert rd.ToolCall(arguments={"a": 1}).arguments_as_map() == {"a": 1}
     for nothing in (None, "", "[", "[1]"):
         assert rd.ToolCall(arguments=nothing).arguments_as_map() == {}
-
-
-def test_the_execution_status_of_a_call() -> None:
-    assert rd.ToolCall().execution_status() == "identified"
-    assert rd.ToolCall().execution_status("new") == "new"
-    assert rd.ToolCall(metadata={"execution_status": "failed"}).execution_status() == "failed"
 
 
 @pytest.mark.parametrize(
@@ -331,22 +280,6 @@ def test_whichever_branch_is_read_in_whatever_order_it_shows_its_own_arguments(
         branches.append((call, text))
     for which in [*read, *range(len(branches)), *reversed(range(len(branches)))]:
         check(*branches[which % len(branches)])
-
-
-def test_a_preview_shows_its_own_arguments_also_where_later_ones_are_read_meanwhile(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    early = rd.ToolCall(arguments='{"a": [1, ').merge(rd.ToolCall(arguments="2, "))
-    later = early.merge(rd.ToolCall(arguments="3]}"))
-    value: Any = rd.core.PartialJsonParser.value
-
-    def read_later_first(reader: rd.core.PartialJsonParser) -> Any:  # as another thread may
-        monkeypatch.setattr(rd.core.PartialJsonParser, "value", value)
-        assert later.arguments_so_far == {"a": [1, 2, 3]}
-        return value.fget(reader)
-
-    monkeypatch.setattr(rd.core.PartialJsonParser, "value", property(read_later_first))
-    assert early.arguments_so_far == {"a": [1, 2]}
 
 
 def test_reading_a_preview_costs_what_came_since_however_long_the_text() -> None:

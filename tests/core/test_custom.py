@@ -8,9 +8,7 @@ from typing import Any
 import attrs
 import pytest
 from core.strategies import every_event
-from hypothesis import given
-from hypothesis import strategies as st
-from support.cost import lines_run
+from hypothesis import given, strategies as st
 
 import rxdelta as rd
 
@@ -64,18 +62,6 @@ def test_events_of_a_snapshot_have_it_among_the_blocks_that_it_stood_among() -> 
     ]
     block = ["content-block-start", "content-block-finish"]
     assert kinds == ["message-start", 0, *block, 1, *block, 2, "message-finish", 3]
-
-
-def test_newer_data_of_a_name_and_id_replace_the_older_in_their_place() -> None:
-    first, other, newer = ev.Custom("s", 1, "a"), ev.Custom("t", 1, "a"), ev.Custom("s", 2, "a")
-    snapshot = fold([first, *REPLY[:5], other, newer, *REPLY[5:]])
-    assert snapshot.custom_events == (newer, other)
-    assert rd.to_events(snapshot)[1] == newer
-
-
-def test_those_without_an_id_are_all_kept_and_transient_ones_are_not() -> None:
-    notes = [ev.Custom("s", 1), ev.Custom("s", 1), ev.Custom("s", 1, transient=True)]
-    assert fold([*notes, *REPLY]).custom_events == tuple(notes[:2])
 
 
 def test_a_reset_keeps_what_the_failed_attempt_did_not_say() -> None:
@@ -229,14 +215,3 @@ def test_the_next_message_has_none_of_the_last_one() -> None:
     told = replay(events)
     assert told.index(NOTE) == len(told) - 2
     assert NOTE not in replay(events, whole=False)
-
-
-def test_an_attempt_moves_only_what_it_said_itself() -> None:
-    def cost(count: int) -> int:
-        fold = rd.Fold()
-        attempts = [(ev.Custom("note", n), ev.AttemptReset(n + 2)) for n in range(count)]
-        lines = lines_run(lambda: [fold.step(event) for pair in attempts for event in pair])
-        assert [place for place, _ in fold.snapshot._custom] == [0] * count
-        return lines
-
-    assert cost(200) <= 5 * cost(50)

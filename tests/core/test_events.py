@@ -10,11 +10,9 @@ from typing import Any, get_type_hints
 import attrs
 import pytest
 from core.strategies import every_event, fold_leniently, json_values, word
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import rxdelta as rd
-from rxdelta.core import reasoning_delta, text_delta, tool_call_delta
 
 ev = rd.events
 
@@ -214,14 +212,6 @@ def test_lone_surrogates_are_replaced_in_all_but_growing_text() -> None:
     ):
         json.dumps(event.to_dict(), ensure_ascii=False).encode()
     assert ev.TextDelta(0, half).text == half  # its other half may come yet
-
-
-def test_the_quick_makers_make_the_same_events() -> None:
-    assert text_delta(0, "a") == ev.TextDelta(0, "a")
-    assert reasoning_delta(0, "a", 1) == ev.ReasoningDelta(0, "a", choice=1)
-    assert tool_call_delta("x", "a") == ev.ToolCallDelta("x", "a")
-    with pytest.raises(AttributeError):
-        text_delta(0, "a").text = "b"  # type: ignore[misc]
 
 
 def test_a_part_or_call_is_content_too() -> None:

@@ -11,15 +11,14 @@ from typing import Any
 import attrs
 import pytest
 from core.strategies import every_event, word
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import rxdelta as rd
 from rxdelta.core import BlockFold, Fold, reasoning_delta, text_delta, tool_call_delta
-from rxdelta.core._content_part import change_part, make_part, raw_text, with_text
-from rxdelta.core._fast_constructor import fast_constructor
-from rxdelta.core._snapshot import make_snapshot
-from rxdelta.core._tool_call import change, raw_arguments, with_arguments
+from rxdelta.core.content_part import change_part, make_part, raw_text, with_text
+from rxdelta.core.fast_constructor import fast_constructor
+from rxdelta.core.snapshot import make_snapshot
+from rxdelta.core.tool_call import change, raw_arguments, with_arguments
 
 ev = rd.events
 parts = st.builds(

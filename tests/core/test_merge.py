@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from core.strategies import details, pieces, plain, usages, word
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import rxdelta as rd
 
@@ -87,23 +86,6 @@ def test_content_goes_to_the_slot_of_its_delta() -> None:
 )
 def test_content_that_is_none_makes_no_block(nothing: Any) -> None:
     assert merged(Delta(nothing)).blocks == ()
-
-
-def test_merged_content_is_merged_slot_by_slot() -> None:
-    both = merged(
-        Delta(merged_content=[Part("text", "a"), None, Part("text", "c")]),
-        Delta(merged_content=[Part("text", "A"), Part("text", "b")]),
-    )
-    assert shown(both) == [("text", "aA"), ("text", "b"), ("text", "c")]
-
-
-def test_status_moves_only_forward() -> None:
-    done = merged(Delta(), Delta(status="length"))
-    assert (done.status, (done + Delta(status="complete")).status, (done + Delta()).status) == (
-        "length",
-        "length",
-        "length",
-    )
 
 
 def test_usage_is_added_and_a_cumulative_one_replaces() -> None:
@@ -196,17 +178,6 @@ def test_deviation_n_a_snapshot_is_merged_block_by_block() -> None:
 # Which fragment belongs to which call.
 
 
-def test_a_call_found_by_its_index() -> None:
-    both = merged(
-        call("c", "f", "1", 1),
-        call("d", "g", "2", 0),
-        call(arguments="3", index=1),
-        call(arguments="4", index=None),
-    )
-    assert shown(both) == [("c", "f", "13"), ("d", "g", "2"), (None, None, "4")]
-    assert [block.key for block in both.blocks] == [("call", 1), ("call", 0), ("call", None)]
-
-
 def test_an_id_that_comes_late_belongs_to_the_open_call_without_one() -> None:
     assert shown(merged(call(None, "f", "1"), call("c", None, "2"), call("c", None, "3"))) == [
         ("c", "f", "123")
@@ -217,38 +188,11 @@ def test_an_id_that_comes_late_belongs_to_the_open_call_without_one() -> None:
     ]
 
 
-@pytest.mark.parametrize("absent", ["", "null", "None"])
-def test_an_id_that_says_nothing_continues_the_call(absent: str) -> None:
-    assert shown(merged(call("c", "f", "1"), call(absent, None, "2"))) == [("c", "f", "12")]
-
-
 def test_a_complete_call_sent_again_changes_nothing() -> None:
     done = call("c", "f", {"a": 1}, status="complete")
     text = call("c", "f", '{"a":1}', status="complete")
     for one in (done, text):
         assert shown(merged(one, one)) == shown(merged(one))
-
-
-def test_a_call_of_another_kind_at_the_same_index_is_another_call() -> None:
-    both = merged(call("c", "f", "1"), call(None, "g", "2", type="server_tool_call"))
-    assert shown(both) == [("c", "f", "1"), (None, "g", "2")]
-
-
-def test_parts_calls_and_events_have_indexes_of_their_own() -> None:
-    both = merged(ev.BlockStart(0, {"type": "text", "text": "event"}), Delta("part"), call("c", "f", "1"))
-    assert [block.key for block in both.blocks] == [0, ("part", 0), ("call", 0)]
-
-
-def test_the_order_survives_into_the_message() -> None:
-    one = merged(
-        call("c", "f", "{}"),
-        Delta("b", index=2),
-        Delta("a", index=1),
-        call("d", "g", "{}", 1),
-        Delta(status="complete"),
-    )
-    assert shown(one) == [("c", "f", "{}"), ("text", "a"), ("text", "b"), ("d", "g", "{}")]
-    assert shown(one.to_message()) == [("c", "f", {}), ("text", "a"), ("text", "b"), ("d", "g", {})]
 
 
 # Laws.

@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reactivex import operators as ops
 
 import rxdelta as rd
 from rxdelta import events as ev
 
-OF_DELTAS = ("content", "merged_content", "index", "migrate_to_content_parts")
 REPLY = [
     ev.MessageStart("m1"),
     ev.BlockStart(0, {"type": "text", "text": "Hi"}),
@@ -32,12 +30,6 @@ def folded() -> rd.Snapshot:
     for event in REPLY:
         fold.step(event)
     return fold.snapshot
-
-
-def test_the_fold_of_events_is_a_snapshot_and_shows_nothing_of_a_delta() -> None:
-    for snapshot in (rd.Snapshot(), folded(), rd.apply_event(None, REPLY[0])):
-        assert type(snapshot) is rd.Snapshot
-        assert not {*OF_DELTAS} & {*dir(snapshot)}
 
 
 @pytest.mark.parametrize(
@@ -69,16 +61,6 @@ def test_a_snapshot_is_made_by_a_fold(given: Any) -> None:
         rd.Snapshot(*given)
     with pytest.raises(rd.InvalidValueError, match="MessageDelta"):
         rd.Snapshot(content="Hi")  # type: ignore[arg-type]
-
-
-def test_an_empty_snapshot_is_what_a_fold_begins_with() -> None:
-    assert rd.Snapshot() == rd.Fold().snapshot == rd.Fold(rd.Snapshot()).snapshot
-    assert (rd.Snapshot().text, rd.Snapshot().role, rd.Snapshot().blocks) == ("", "assistant", ())
-    fold = rd.Fold(rd.Snapshot())
-    for event in REPLY:
-        fold.step(event)
-    assert fold.snapshot == folded()
-    assert fold.snapshot.violations == {}
 
 
 def test_a_delta_is_a_snapshot_with_more() -> None:
@@ -135,16 +117,6 @@ def test_a_delta_equals_a_snapshot_that_says_the_same() -> None:
         assert rd.Snapshot() != other
         assert other != rd.Snapshot()
     assert rd.MessageDelta("x") != rd.MessageDelta("y")
-
-
-def test_operators_emit_snapshots_of_deltas() -> None:
-    deltas = rx.of(
-        rd.MessageDelta("Hel", index=1), rd.MessageDelta("lo", index=1), rd.MessageDelta(status="complete")
-    )
-    seen: list[rd.Snapshot] = deltas.pipe(rd.scan_deltas(), ops.to_list()).run()
-    assert {type(one) for one in seen} == {rd.Snapshot}
-    assert [one.text for one in seen] == ["Hel", "Hello", "Hello"]
-    assert seen[-1].to_message().text == "Hello"
 
 
 def test_a_seed_loses_none_of_its_content() -> None:

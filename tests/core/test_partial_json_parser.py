@@ -8,13 +8,11 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 from support.cost import lines_run
 
-from rxdelta.core._frozen import FrozenDict, FrozenList
-from rxdelta.core._partial_json_parser import PartialJsonParser
-from rxdelta.core._strict_json import InvalidJson, parse_json
+from rxdelta.core.json_values import FrozenDict, FrozenList, InvalidJson, parse_json
+from rxdelta.core.partial_json_parser import PartialJsonParser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -484,33 +482,6 @@ def test_only_whole_characters_of_an_open_string_are_shown() -> None:
     assert reader.close() == steps[-1][1]
 
 
-def test_a_number_is_shown_when_it_is_over_and_a_literal_when_it_is_whole() -> None:
-    reader = fed("[4")
-    assert reader.value == []
-    reader.feed("2")
-    assert reader.value == []
-    reader.feed(",tru")
-    assert reader.value == [42]
-    reader.feed("e")
-    assert reader.value == [42, True]
-    assert reader.is_final([1])
-
-
-def test_a_key_is_shown_when_its_value_begins() -> None:
-    for text, shown in [('{"a', {}), ('{"a"', {}), ('{"a":', {}), ('{"a": 1', {}), ('{"a": "', {"a": ""})]:
-        assert fed(text).value == shown
-    assert fed('{"a": [').value == {"a": []}
-    assert fed('{"a": {"b": "c').value == {"a": {"b": "c"}}
-
-
-@pytest.mark.parametrize(
-    ("text", "value"), [("null", None), ("true", True), ('"a"', "a"), ("12", 12), ("-0.5", -0.5)]
-)
-def test_a_scalar_is_a_document(text: str, value: object) -> None:
-    assert written(fed(text, [1]).close()) == written(value)
-    assert written(fed(text + " ", [1]).value) == written(value)
-
-
 def test_a_number_alone_is_complete_only_when_nothing_can_follow() -> None:
     reader = fed("42")
     assert (reader.value, reader.started, reader.complete, reader.is_final()) == (None, False, False, False)
@@ -519,13 +490,6 @@ def test_a_number_alone_is_complete_only_when_nothing_can_follow() -> None:
     closed = fed("42")
     closed.close()
     assert (closed.value, closed.started, closed.complete, closed.is_final()) == (42, True, True, True)
-
-
-def test_null_is_told_from_nothing() -> None:
-    assert (PartialJsonParser().value, PartialJsonParser().started) == (None, False)
-    assert (fed(" nul").value, fed(" nul").started) == (None, False)
-    assert (fed(" null").value, fed(" null").started) == (None, True)
-    assert (fed('"').value, fed('"').started) == ("", True)
 
 
 def test_a_document_is_complete_while_only_whitespace_follows() -> None:

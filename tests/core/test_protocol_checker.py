@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from core.strategies import events as any_event
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import rxdelta as rd
 
@@ -125,10 +124,6 @@ def test_the_first_rule_broken_is_named(events: list[rd.Event], violation: str, 
     assert found[: place + 1] == [None] * place + [violation]
 
 
-def test_a_call_may_be_taken_back_after_its_end() -> None:
-    assert broken(S, B(0, CALL), E(), ev.BlockFinish(0, BAD), F) == [None] * 6
-
-
 def test_what_a_wrong_event_means_is_taken_in_all_the_same() -> None:
     assert broken(B(), T(), E(), F) == ["missing_message_start", None, None, None, None]
     assert broken(S, B(), B(0, CALL), ev.ToolCallDelta(0, "x"), E(), F) == [
@@ -166,10 +161,6 @@ def test_its_size_is_bounded() -> None:
     checker.check(S)
     with pytest.raises(rd.errors.LimitExceededError):
         checker.check(ev.MessageStart(choice=1))
-
-
-def test_a_providers_own_event_of_that_name_is_no_unknown_delta() -> None:
-    assert rd.core.ProtocolChecker().check(ev.ProviderEvent("p", "content-block-delta")) is None
 
 
 @given(st.lists(any_event(), max_size=20))

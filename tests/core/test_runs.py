@@ -8,16 +8,13 @@ from typing import Any
 import attrs
 import pytest
 from core.strategies import events, every_event, word
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from support.security_page import says
 
 import rxdelta as rd
-from rxdelta.core import Walk, Walks
-from rxdelta.core import in_run as named_within
+from rxdelta.core import Walk, Walks, in_run as named_within
 
 ev = rd.events
-FOR_ANY_RUN = (ev.ToolUpdate, ev.MessageInterrupted, ev.AttemptReset, ev.ProviderEvent, ev.StreamError)
 runs = st.sampled_from([None, "a", "b"])
 
 
@@ -99,13 +96,6 @@ def test_a_run_must_be_a_string() -> None:
 
 
 class TestFold:
-    @pytest.mark.parametrize("run_id", [None, "a"])
-    def test_it_takes_the_run_of_the_first_event(self, run_id: str | None) -> None:
-        fold = rd.Fold()
-        for event in reply(run_id):
-            snapshot = fold.step(event)
-        assert (snapshot.run_id, snapshot.to_message().run_id) == (run_id, run_id)
-
     @pytest.mark.parametrize(("own", "other"), [(None, "b"), ("a", "b"), ("a", None)])
     @pytest.mark.parametrize("event", reply("x"), ids=lambda event: type(event).__name__)
     def test_it_refuses_another_run(self, own: str | None, other: str | None, event: rd.Event) -> None:
@@ -148,12 +138,6 @@ class TestFold:
             fold.step(ev.MessageStart(run_id="b" * 100_001))
         assert len(str(caught.value)) < 500
 
-    def test_runs_are_compared_by_value(self) -> None:
-        fold = rd.Fold()
-        for event in reply("".join(["a", "b"]))[:2]:
-            fold.step(event)
-        assert fold.step(ev.TextDelta(0, "x", run_id="".join(["a", "b"]))).text == "x"
-
     @pytest.mark.parametrize(
         "event",
         [ev.ToolUpdate("c", "executing"), ev.AttemptReset(1), ev.ProviderEvent("p", "n")],
@@ -194,15 +178,6 @@ class TestFold:
         assert rd.apply_event(snapshot, ev.AttemptReset(1)).parent_run_id == "p"
         (start,) = rd.to_events(snapshot)
         assert start == ev.MessageStart(run_id="a", parent_run_id="p")
-
-    def test_a_message_is_written_with_its_run_and_read_back(self) -> None:
-        fold = rd.Fold(run_id="a")
-        for event in reply("a"):
-            fold.step(event)
-        message = fold.snapshot.to_message()
-        assert message.to_dict()["run_id"] == "a"
-        assert rd.Message.from_dict(message.to_dict()) == message
-        assert "run 'a'" in repr(message)
 
 
 def test_small_deltas_of_different_runs_are_not_merged() -> None:

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from core.strategies import event_of_any_run, events, text
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 import rxdelta as rd
-from rxdelta.core import BlockFold, EventsSoFar, Tail, Walk, _tail
+from rxdelta.core import EventsSoFar, Tail, fold as fold_module
 
 ev = rd.events
 TEXT = {"type": "text"}
@@ -75,60 +74,6 @@ def test_it_equals_a_fold_of_each_event(steps: list[tuple[rd.Event, bool]], room
             assert kept.snapshot == plain.snapshot
     assert kept.snapshot == plain.snapshot
     assert kept.snapshot.violations == plain.snapshot.violations
-
-
-def count_growth(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The pieces by which blocks grow from now on."""
-    grown: list[str] = []
-    grow = BlockFold.grow
-
-    def counted(self: BlockFold, piece: str) -> object:
-        grown.append(piece)
-        return grow(self, piece)
-
-    monkeypatch.setattr(BlockFold, "grow", counted)
-    return grown
-
-
-def test_many_deltas_and_one_look_make_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, grown = Kept(), count_growth(monkeypatch)
-    for event in [START, *[ev.TextDelta(0, "ab")] * 300]:
-        kept.step(event)
-    before = kept.fold.snapshot
-    assert kept.snapshot.text == "ab" * 300
-    assert kept.snapshot is kept.snapshot is not before
-    assert [len(piece) for piece in grown] == [2, 2, 2 * 298]
-
-
-def test_it_keeps_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, grown = Kept(), count_growth(monkeypatch)
-    kept.step(START)
-    for piece in ["ab"] * 10_000 + ["x" * 10_000] * 3:
-        kept.step(ev.TextDelta(0, piece))
-    assert 20 < len(grown) < 100
-    assert len(kept.snapshot.text) == 50_000
-
-
-def test_deltas_of_blocks_in_turn_look_for_no_block() -> None:
-    fold, asked = rd.Fold(), []
-    tail = Tail(fold.step, lambda event: asked.append(event))
-    for event in [START, ARGS, *[ev.TextDelta(0, "a"), ev.ToolCallDelta(1, "b")] * 50]:
-        assert not tail.take(event)
-        tail.follow(event)
-        fold.step(event)
-    assert not asked
-    assert fold.snapshot.text == "a" * 50
-
-
-def test_it_follows_a_walk() -> None:
-    walk = Walk()
-    tail = Tail(walk.grow, lambda _: walk)
-    for event in [START, *[ev.TextDelta(0, "ab")] * 9]:
-        if not tail.take(event):
-            tail.follow(event)
-            walk.step(event)
-    tail.settle()
-    assert getattr(walk.blocks[0].block, "text", None) == "ab" * 9
 
 
 def test_only_one_thread_steps_what_is_kept() -> None:
@@ -209,5 +154,5 @@ def test_the_events_so_far_are_those_of_a_fold_of_each_event(
     steps = [(START, False), (ARGS, False), *steps]
     found = looked_at(steps, limits, whole)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_tail, "_MOST", 0)  # so that nothing is kept
+        patch.setattr(fold_module, "_MOST", 0)  # so that nothing is kept
         assert found == looked_at(steps, limits, whole)

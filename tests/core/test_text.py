@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 from core.strategies import text
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from rxdelta.core._text import GrowingText, extend, finish_text, read_text, text_length
+from rxdelta.core.text import GrowingText, extend, finish_text, read_text, text_length
 
 LEAF = 64
 
@@ -28,28 +27,12 @@ def joined(count: int) -> str:
     return "".join(f"<{n}>" for n in range(count))
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 63, 64, 65, 127, 128, 129, 64 * 7 + 5, 5000])
-def test_the_text_is_its_pieces_in_order(count: int) -> None:
-    value = grown(count)
-    assert read_text(value) == finish_text(value) == joined(count)
-    assert text_length(value) == len(joined(count))
-
-
 def test_every_text_kept_on_the_way_stays_what_it_was() -> None:
     kept: list[GrowingText] = [""]
     for n in range(300):
         kept.append(extend(kept[-1], f"<{n}>"))
     for order in (range(301), reversed(range(301))):
         assert [read_text(kept[n]) == joined(n) for n in order] == [True] * 301
-
-
-def test_neighbouring_texts_share_one_list_of_pieces() -> None:
-    first = grown(10)
-    second = extend(first, "x")
-    assert second[0] is first[0]
-    assert second[1] == first[1] + 1
-    sealed = grown(LEAF)
-    assert extend(sealed, "x")[0].pieces == ["x"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), text), max_size=200))

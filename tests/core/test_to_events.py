@@ -6,8 +6,7 @@ import json
 
 import pytest
 from core.strategies import events, fold, fold_leniently
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import rxdelta as rd
 
@@ -55,24 +54,6 @@ def test_the_list_is_the_shortest(given: list[rd.Event], expected: list[str]) ->
     assert fold(*rd.to_events(fold(*given))) == fold(*given)
 
 
-def test_blocks_keep_their_indexes_and_their_choice() -> None:
-    snapshot = fold(
-        ev.BlockStart(7, TEXT, choice=2),
-        ev.BlockStart("a", CHUNK, choice=2),
-        ev.MessageFinish("stop", choice=2),
-    )
-    back = rd.to_events(snapshot)
-    assert {event.choice for event in back} == {2}
-    assert [event.index for event in back if isinstance(event, ev.BlockStart)] == [7, "a"]
-    assert fold(*back) == snapshot
-
-
-def test_metadata_that_looks_like_an_interruption_stays_metadata() -> None:
-    for end in ([], [ev.MessageFinish("stop")], [ev.MessageInterrupted()], [ev.MessageInterrupted("user")]):
-        snapshot = fold(ev.MessageStart(metadata={"interrupted": "never"}), *end)
-        assert fold(*rd.to_events(snapshot)) == snapshot
-
-
 def test_blocks_merged_from_small_deltas_are_numbered() -> None:
     snapshot = rd.merge_deltas(
         [
@@ -92,45 +73,6 @@ def test_blocks_merged_from_small_deltas_are_numbered() -> None:
 
 def test_content_not_yet_merged_is_told_too() -> None:
     assert fold(*rd.to_events(rd.MessageDelta("a", role="assistant"))).text == "a"
-
-
-def test_a_finished_message_of_small_deltas_is_finished_again() -> None:
-    snapshot = rd.merge_deltas([rd.MessageDelta("a"), rd.MessageDelta(status="length")])
-    again = fold(*rd.to_events(snapshot))
-    assert (again.status, again.finish_reason, again.text) == ("length", "length", "a")
-    snapshot = rd.merge_deltas(
-        [rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c", name="f", arguments="{}")], status="complete")]
-    )
-    assert fold(*rd.to_events(snapshot)).to_message().tool_calls == snapshot.to_message().tool_calls
-
-
-@pytest.mark.parametrize("keys", [[1, 1], [5, 3], [None, 0]])
-def test_keys_that_would_not_lead_back_are_numbered(keys: list[int]) -> None:
-    snapshot = rd.Snapshot.from_dict(
-        {"blocks": [{"type": "text", "text": str(n), "key": key} for n, key in enumerate(keys)]}
-    )
-    again = fold(*rd.to_events(snapshot))
-    assert [(block.key, block.text) for block in again.blocks] == [(0, "0"), (1, "1")]
-
-
-def test_what_comes_next_goes_on_from_there() -> None:
-    events = [
-        ev.MessageStart("m"),
-        ev.BlockStart(0, TEXT),
-        ev.TextDelta(0, "a"),
-        ev.BlockStart(1, CHUNK),
-        ev.ToolCallDelta(1, '{"a"'),
-        ev.TextDelta(0, "b"),
-        ev.BlockFinish(0),
-        ev.ToolUpdate("c", "identified"),
-        ev.ToolCallDelta(1, ":1}"),
-        ev.BlockFinish(1),
-        ev.ToolUpdate("c", "completed", None, rd.ToolResult("c", "r")),
-        ev.UsageUpdate(rd.TokenUsage(1, 2)),
-        ev.MessageFinish("tool_use", "tool_calls"),
-    ]
-    for late in range(len(events) + 1):
-        assert fold(*rd.to_events(fold(*events[:late])), *events[late:]).to_dict() == fold(*events).to_dict()
 
 
 @given(st.lists(events(), max_size=25))

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from core.strategies import clean_json, json_objects, results, usages
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import rxdelta as rd
 
@@ -40,14 +39,6 @@ def test_a_result_is_read_back_as_it_was_written(result: rd.ToolResult) -> None:
 def test_a_citation_is_read_back_as_it_was_written(citation: rd.Citation) -> None:
     written = json.dumps(citation.to_dict(), allow_nan=False, ensure_ascii=False).encode()
     assert rd.Citation.from_dict(json.loads(written)) == citation
-
-
-@pytest.mark.parametrize("content", ["", [], {}, 0, False, [None]])
-def test_an_empty_result_is_not_no_result(content: object) -> None:
-    result = rd.ToolResult("c", content)
-    assert result.to_dict()["content"] == content
-    assert rd.ToolResult.from_dict(result.to_dict()) == result
-    assert "content" not in rd.ToolResult("c").to_dict()
 
 
 def test_a_citation_keeps_a_providers_object_whole_if_it_says_more() -> None:
@@ -95,10 +86,6 @@ def test_what_cannot_be_is_refused_by_name_all_at_once(make: Any, fields: str) -
     assert caught.value.field == fields.partition(":")[0]
 
 
-def test_digits_are_numbers_in_untrusted_input() -> None:
-    assert rd.TokenUsage.from_dict({"input_tokens": "3", "output_tokens": "04"}) == rd.TokenUsage(3, 4)
-
-
 def test_lone_surrogates_are_replaced_everywhere() -> None:
     half = "\ud83d"
     assert rd.Citation(half, half, half) == rd.Citation("\ufffd", "\ufffd", "\ufffd")
@@ -122,12 +109,6 @@ def test_lone_surrogates_are_replaced_everywhere() -> None:
 )  # fmt: skip
 def test_adding_usage(left: Any, right: Any, both: Any) -> None:
     assert rd.TokenUsage(*left).add(rd.TokenUsage(*right)) == rd.TokenUsage(*both)
-
-
-def test_adding_nothing_changes_nothing() -> None:
-    usage = rd.TokenUsage(1, 2)
-    assert usage.add(None) is usage
-    assert (usage.total(), rd.TokenUsage(None, 2).total(), rd.TokenUsage().total()) == (3, 2, 0)
 
 
 def test_how_they_print() -> None:

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from core.strategies import events, every_event, fold, fold_leniently
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import rxdelta as rd
 
@@ -25,10 +24,6 @@ USAGE = ev.UsageUpdate(rd.TokenUsage(1))
 
 def T(text: str = "x", index: int = 0) -> rd.Event:
     return ev.TextDelta(index, text)
-
-
-def counts(*events: rd.Event | rd.Snapshot) -> dict[str, int]:
-    return dict(fold(*events).violations)
 
 
 @pytest.mark.parametrize(
@@ -134,22 +129,6 @@ def test_a_late_start_may_follow_what_was_replayed() -> None:
     assert (whole.id, whole.text, whole.violations) == ("m", "ab", {"missing_message_start": 1})
 
 
-def test_merging_adds_the_counts() -> None:
-    one, other = fold(S, T()), fold(S, T(), E)
-    assert rd.merge_deltas([one, other]).violations == {"delta_before_start": 2, "finish_without_start": 1}
-    assert rd.merge_delta(one, rd.MessageDelta("more")).violations == one.violations
-
-
-def test_the_counts_are_shown_at_once_and_are_no_difference_between_replies() -> None:
-    before = fold(S, B, T())
-    after = rd.apply_event(before, ev.ReasoningDelta(0, "x"))
-    assert after is not before
-    assert after == before
-    assert (before.violations, after.violations) == ({}, {"delta_type_mismatch": 1})
-    with pytest.raises(TypeError):
-        after.violations["delta_type_mismatch"] = 0  # type: ignore[index]
-
-
 def test_an_event_that_a_fold_refuses_is_not_counted() -> None:
     folding = rd.Fold(fold(S, B), limits=rd.Limits(blocks=1))
     for refused in (ev.MessageStart("another"), ev.TextDelta(0, "x", run_id="r"), ev.BlockStart(1, TEXT)):
@@ -185,10 +164,10 @@ def test_wrong_deltas_without_number_take_no_memory() -> None:
     folding = rd.Fold(fold(S))
     tracemalloc.start()
     try:
-        for _ in range(20_000):
+        for _ in range(4_000):
             folding.step(T())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert folding.snapshot.violations == {"delta_before_start": 20_000}
-    assert peak < 2**20
+    assert folding.snapshot.violations == {"delta_before_start": 4_000}
+    assert peak < 2**17

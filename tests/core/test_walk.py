@@ -6,8 +6,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import rxdelta as rd
 from rxdelta.core import Change, Walk, Walks
@@ -104,40 +103,6 @@ def test_the_end_closes_the_blocks_in_the_order_of_the_message() -> None:
     assert [change.fold.block.key for change in closed] == [0, 1, 2, "b", "a"]
 
 
-def test_whether_an_end_would_be_repeated_is_known_before() -> None:
-    walk = Walk(0)
-    (opened,) = walk.step(ev.BlockStart(0, CALL))
-    assert not walk.has_ended(opened.fold.block)
-    walk.step(ev.BlockFinish(0))
-    assert walk.has_ended(opened.fold.block)
-    (restarted,) = walk.step(ev.BlockStart(0, {**CALL, "id": "c2"}))
-    assert not walk.has_ended(restarted.fold.block)
-
-
-def test_a_call_that_ends_again_under_its_id_is_repeated() -> None:
-    walk = Walk()
-    steps = [ev.BlockFinish(0, WHOLE), ev.BlockStart(0, CALL), ev.BlockFinish(0), ev.BlockStart(0, TEXT)]
-    steps += [ev.BlockFinish(0), ev.BlockFinish(1, WHOLE), ev.BlockStart(0, CALL), ev.BlockFinish(0)]
-    found = [change for event in steps for change in walk.step(event) if change.kind == "closed"]
-    assert [change.repeated for change in found] == [False, True, False, False, True]
-    assert not any(change.repeated for change in [*walk.step(ev.AttemptReset()), *walk.step(steps[0])])
-
-
-def test_updates_find_a_running_call_of_an_earlier_message_until_a_newer_call_has_its_id() -> None:
-    walk = Walk()
-    for event in (
-        ev.BlockFinish(0, WHOLE),
-        ev.ToolUpdate("c1", "executing"),
-        ev.MessageFinish(),
-        ev.MessageStart(),
-    ):
-        walk.step(event)
-    (noted,) = walk.step(ev.ToolUpdate("c1", display_text="half"))
-    assert noted.kind == "noted"
-    walk.step(ev.BlockFinish(3, WHOLE))
-    assert [change.fold.block.key for change in walk.step(ev.ToolUpdate("c1", "completed"))] == [3]
-
-
 def test_updates_find_a_running_call_of_an_earlier_message_beyond_the_attempts_at_the_next() -> None:
     walk = Walk(0)
     running = [ev.BlockFinish(0, WHOLE), ev.ToolUpdate("c1", "executing"), ev.MessageFinish()]
@@ -184,12 +149,6 @@ def test_only_an_open_block_of_its_kind_and_choice_grows_by_a_piece() -> None:
     assert fold.block.text == "y"  # type: ignore[union-attr]
 
 
-def test_an_update_finds_a_call_of_the_message_by_its_id() -> None:
-    walk = Walk()
-    walk.step(ev.BlockFinish(0, WHOLE))
-    assert [walk.has_call(call_id) for call_id in (WHOLE["id"], "another")] == [True, False]
-
-
 def test_a_block_stays_as_it_was_if_its_new_content_is_too_long() -> None:
     walk = Walk(0, limits=rd.Limits(block_chars=3))
     walk.step(ev.BlockStart(0, {"type": "text", "text": "Hi"}))
@@ -211,16 +170,6 @@ def test_limits_hold_where_something_is_added() -> None:
         walk.step(ev.BlockStart(1, TEXT))
     with pytest.raises(rd.errors.LimitExceededError, match="block_chars"):
         walk.step(ev.TextDelta(0, "abcd"))
-
-
-def test_an_interruption_without_a_choice_ends_choices_that_begin_later() -> None:
-    walks = Walks()
-    told = [ev.TextDelta(0, "", choice=0), ev.MessageInterrupted()]
-    assert [kinds(walk.step(event)) for event in told for walk in walks.of(event)] == [[], ["ended"]]
-    late = ev.BlockStart(0, TEXT, choice=1)
-    assert [walk.step(late) for walk in walks.of(late)] == [()]
-    start = ev.MessageStart(choice=1)
-    assert [kinds(walk.step(start)) for walk in walks.of(start)] == [["another", "started"]]
 
 
 # What must hold for any events.
@@ -362,3 +311,52 @@ def test_a_message_that_breaks_off_closes_its_blocks() -> None:
     )
     assert ended.kind == "ended"
     assert walk.break_off() == ()
+
+
+class Names(rd.core.ChangeReader):
+    """Notes which method has read which kind of change, and the event."""
+
+    def __init__(self) -> None:
+        self.read: list[tuple[str, str]] = []
+
+    def on_opened(self, change: Change, event: Any, /) -> str:
+        self.read.append((change.kind, event.event))
+        return "opened"
+
+    on_closed = on_ended = on_opened
+
+
+class LaterNames(Names):
+    def on_closed(self, change: Change, event: Any, /) -> str:
+        return f"{change.kind} by {event.event}"
+
+
+def test_each_change_is_read_by_the_method_of_its_kind_in_order() -> None:
+    reader, walk = Names(), Walk()
+    start, finish = ev.BlockStart(0, TEXT), ev.MessageFinish("stop")
+    assert reader.read_changes(walk.step(start), start) == ["opened"]
+    assert reader.read_changes(walk.step(finish), finish) == ["opened", "opened"]
+    assert reader.read == [
+        ("opened", start.event),
+        ("closed", finish.event),
+        ("ended", finish.event),
+    ]
+
+
+def test_a_method_of_a_subclass_reads_instead_and_other_kinds_mean_nothing() -> None:
+    walk, finish = Walk(), ev.BlockFinish(0, TEXT)
+    assert LaterNames().read_changes(walk.step(finish), finish) == ["opened", f"closed by {finish.event}"]
+    reset = ev.AttemptReset(1)
+    assert LaterNames().read_changes(walk.step(reset), reset) == [None]
+
+
+def test_a_name_that_nobody_has_is_taken_as_it_is_and_another_gets_the_next_suffix() -> None:
+    taken: set[str] = set()
+    for expected in ("a", "a-2", "a-3"):
+        found = rd.core.free_name("a", taken.__contains__)
+        assert found == expected
+        taken.add(found)
+    suffixes = iter("xyz")
+    assert rd.core.free_name("b", taken.__contains__, suffixes) == "b"
+    assert next(suffixes) == "x"  # no suffix is used up for a free name
+    assert rd.core.free_name("a", taken.__contains__, suffixes) == "a-y"

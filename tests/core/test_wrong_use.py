@@ -99,14 +99,6 @@ def test_what_only_the_library_gives_is_in_no_signature_and_stays_in_copies() ->
         assert not {name.strip("_") for name in names} & {"key", "open", "more", "origin"}
 
 
-def test_a_message_is_made_by_hand_in_one_way() -> None:
-    part = rd.ContentPart("image_url", "https://example.com/a.png")
-    call = rd.ToolCall(call_id="c1", name="f", arguments={}, status="complete")
-    assert rd.Message.of("user", "Hi") == rd.Message(role="user", blocks=(rd.ContentPart("text", "Hi"),))
-    assert rd.Message.of("user", part).blocks == (part,)
-    assert rd.Message.of("assistant", ["Well:", call]).blocks == (rd.ContentPart("text", "Well:"), call)
-
-
 VALUES: list[Any] = [
     *sorted(rd.events.EVENT_TYPES, key=lambda kind: kind.__name__),
     *(

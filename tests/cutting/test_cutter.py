@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 import regex
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import rxdelta as rd
-from rxdelta.cutting import Cutter, rule_of
-from rxdelta.cutting import cutter as _cutter
+from rxdelta.cutting import Cutter, cutter as _cutter, rule_of
 
 SENTENCE = re.compile(r"[.!?]+\s+")
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import regex
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rxdelta.cutting.graphemes import (
     LONGEST_GRAPHEME,

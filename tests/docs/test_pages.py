@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 LONGEST = 1_500
 LONGEST_TASK = 300
 IN_ALL = 32_000
+DESIGN = DOCS / "design.md"
+LONGEST_DESIGN = 6_000
 WRITTEN = [page for page in pages() if not is_reference(page)]
 BESIDE = [
     *(page for page in sorted(ROOT.glob("*.md")) if page != README),
-    DOCS / "design.md",
+    DESIGN,
     ROOT / "benchmarks" / "REPORT.md",
 ]
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
@@ -39,6 +41,10 @@ def test_a_page_is_short(page: Path) -> None:
 
 def test_all_pages_together_are_half_a_book() -> None:
     assert sum(len(prose(page).split()) for page in WRITTEN if page != README) <= IN_ALL
+
+
+def test_the_design_is_read_in_half_an_hour() -> None:
+    assert len(DESIGN.read_text("utf-8").split()) <= LONGEST_DESIGN
 
 
 @pytest.mark.parametrize("page", [*pages(), *BESIDE], ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -13,6 +13,8 @@ from support.pages import ROOT, missing
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = ROOT / "examples"
 HOSTED = {
     f"tasks/{name}.py": "tests/examples/test_hosts.py"

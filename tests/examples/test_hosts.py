@@ -26,6 +26,8 @@ from support.postgres_servers import need_postgres
 import rxdelta as rd
 from rxdelta.testing import FakeProvider
 
+pytestmark = pytest.mark.slow
+
 httpx = pytest.importorskip("httpx")
 
 QUESTION = {"id": "q", "role": "user", "parts": [{"type": "text", "text": "Lisbon or Oslo?"}]}
@@ -353,6 +355,7 @@ def test_a_worker_of_celery_publishes_and_a_page_of_django_reads(celery_site: Ce
     assert "Traceback" not in celery_site.log, celery_site.log
 
 
+@pytest.mark.slow
 def test_a_page_of_django_goes_on_where_its_line_broke_and_learns_that_the_worker_was_killed(
     celery_site: CelerySite,
 ) -> None:

@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from core.strategies import json_values
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from support.ag_ui import frames_of, read
 from support.cost import lines_run
 from support.security_page import says
@@ -327,7 +326,7 @@ def told_in_ag_ui(*blocks: Json) -> list[rd.Message]:
     return of_ag_ui({"id": "m", "role": "assistant", "content": "Hi"}, *activities)
 
 
-@says("Of a model's items")
+@says("Items in the provider's own form")
 @pytest.mark.parametrize("tell", [told_in_ai_sdk, told_in_ag_ui])
 @pytest.mark.parametrize("raw", RAW)
 def test_an_item_that_no_model_makes_is_left_out(tell: Any, raw: Json) -> None:
@@ -579,7 +578,7 @@ def test_a_run_of_a_providers_own_tool_comes_back(wire_format: str, chunks: list
     assert comes_back(events)
 
 
-@says("Of a model's items")
+@says("Items in the provider's own form")
 @pytest.mark.parametrize(("wire_format", "chunks"), CASES)
 def test_nothing_of_a_recorded_reply_is_left_out(wire_format: str, chunks: list[Any]) -> None:
     assert comes_back(decoded(wire_format, chunks))

@@ -11,7 +11,7 @@ from support import ag_ui, ai_sdk
 from support.clients import ask
 
 import rxdelta as rd
-from rxdelta.formats.approval_ids import approval_id, by_call, ids_in
+from rxdelta.formats.front_ends import approval_id, by_call, ids_in
 
 ev = rd.events
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import rxdelta as rd
 
@@ -44,26 +43,6 @@ def test_what_is_repeated_is_told_once(cumulative: Any, so_far: list[str]) -> No
     assert fold(texts(*so_far), cumulative).text == so_far[-1]
 
 
-@pytest.mark.parametrize(
-    "pieces",
-    [
-        ["Hello", " world"],
-        ["ha", "haha", "!"],
-        ["a", "a", "a b"],
-        ["", "x", "", "xy", "z"],
-        ["one"],
-        ["1", "10", "100", "0"],
-        ["a", "ab"],  # undecided at the end: then nothing is taken for a repetition
-    ],
-)
-def test_auto_leaves_pieces_as_they_are(pieces: list[str]) -> None:
-    assert fold(texts(*pieces), "auto").text == "".join(pieces)
-
-
-def test_unless_asked_for_every_delta_is_new_text() -> None:
-    assert fold(texts("Hello world", "Hello world!"), False).text == "Hello worldHello world!"
-
-
 @pytest.mark.parametrize("cumulative", [True, "auto"])
 def test_reasoning_and_arguments_too(cumulative: Any) -> None:
     def call(arguments: str) -> Any:
@@ -83,40 +62,15 @@ def test_reasoning_and_arguments_too(cumulative: Any) -> None:
     assert reply.tool_calls[0].arguments == {"city": "Oslo"}
 
 
-def test_a_text_that_goes_on_behind_a_call_is_not_told_again() -> None:
-    call = chunk(tool_calls=[{"index": 0, "id": "x", "function": {"name": "f", "arguments": "{}"}}])
-    reply = fold([chunk(content="Let me look."), call, chunk(content="Let me look. There."), END], True)
-    assert [block.text for block in reply.blocks if isinstance(block, rd.ContentPart)] == [
-        "Let me look.",
-        " There.",
-    ]
-
-
 def test_one_that_was_overtaken_says_nothing_and_a_revised_one_replaces() -> None:
     assert fold(texts("Hello", "Hello wor", "Hello"), True).text == "Hello wor"
     assert fold(texts("Hello", "Hallo"), True).text == "Hallo"
-
-
-def test_a_cut_stream_keeps_what_was_undecided() -> None:
-    events = rx.from_iterable(texts("a", "ab")[:-1]).pipe(rd.decode("openai-chat", cumulative="auto"))
-    reply = events.pipe(rd.scan_deltas()).run()
-    assert (reply.text, reply.status) == ("aab", "incomplete")
 
 
 @pytest.mark.parametrize("wrong", ["yes", 1, None, "True"])
 def test_what_it_cannot_be_is_refused_at_once(wrong: Any) -> None:
     with pytest.raises(rd.InvalidValueError, match="cumulative"):
         rd.decode("openai-chat", cumulative=wrong)
-
-
-def test_it_goes_together_with_reasoning_tags() -> None:
-    said = texts("<th", "<think>so</th", "<think>so</think>Hi")
-    reply = (
-        rx.from_iterable(said)
-        .pipe(rd.decode("openai-chat", cumulative=True, reasoning_tags="think"), rd.scan_deltas())
-        .run()
-    )
-    assert (reply.reasoning, reply.text) == ("so", "Hi")
 
 
 @settings(deadline=None)

@@ -178,42 +178,11 @@ def test_every_place_at_once(wire_format: str, encode: Callable[[Events], list[A
             assert transcript(without_runs(back)) == transcript(without_runs(told))
 
 
-def test_a_run_of_its_own_comes_back() -> None:
-    note = ev.Custom("status", {"a": 1}, "1")
-    told = [*turn(text(0, "One.")), *within("sub", [*turn(text(0, "Two.")), note], parent="main")]
-    for wire_format, encode in ENCODERS.values():
-        if encode is not to_ai_sdk_5:  # which has no place for it
-            (back,) = said_in(decoded(wire_format, encode(told)))
-            assert (back.run_id, back.data) == ("sub", {"a": 1})
-    (back,) = said_in(decoded("ai-sdk", to_ai_sdk_5(told)))
-    assert back == note
-    unknown = ev.Custom("status", 1, run_id="new")
-    for wire_format, encode in ENCODERS.values():
-        (back,) = said_in(decoded(wire_format, encode([*turn(text(0, "One.")), unknown])))
-        assert back.run_id == ("new" if wire_format == "langchain" else None)
-
-
 # The AI SDK.
 
 
 def data_of(frames: Iterable[Any]) -> list[Json]:
     return [one for one in frames if one is not rd.wire.DONE and one["type"].startswith("data-")]
-
-
-def test_the_stream_starts_with_what_is_said_before_the_model_speaks() -> None:
-    early = ev.Custom("status", "searching", transient=True)
-    frames = to_ai_sdk([early, *turn(text(0, "Hi"))])
-    assert ai_sdk.types(frames)[:4] == ["start", "data-status", "message-metadata", "start-step"]
-    assert frames[1] == {"type": "data-status", "transient": True, "data": "searching"}
-    assert frames[2]["messageMetadata"] == {"model": "small"}
-    again = to_ai_sdk([early, ev.MessageStart(), *text(0, "Hi"), ev.MessageFinish()])
-    assert "message-metadata" not in ai_sdk.types(again)
-
-
-def test_a_stream_of_data_alone_was_cut_off() -> None:
-    frames = to_ai_sdk([ev.Custom("status", 1)])
-    assert ai_sdk.types(frames) == ["start", "data-status", "message-metadata", "error", "DONE"]
-    assert ag_ui.types(to_ag_ui([ev.Custom("status", 1)])) == ["RUN_STARTED", "CUSTOM", "RUN_ERROR"]
 
 
 def test_a_reset_of_the_step_takes_no_data_back() -> None:
@@ -225,17 +194,6 @@ def test_a_reset_of_the_step_takes_no_data_back() -> None:
     shown = [(part["type"], part.get("data", part.get("text"))) for part in client.parts[1:]]
     assert shown == [("data-status", 1), ("data-docs", [1, 2]), ("text", "yes")]
     assert said_in(decoded("ai-sdk", frames)) == [status, *docs]
-
-
-def test_a_corrected_text_keeps_its_place_among_the_data() -> None:
-    first, second = ev.Custom("a", 1), ev.Custom("b", 2)
-    wrong = [ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "no"), second]
-    events = [ev.MessageStart("m1"), first, *wrong, ev.BlockFinish(0, {"text": "yes"}), ev.MessageFinish()]
-    frames = to_ai_sdk(events)
-    parts = ai_sdk.read(frames).parts[1:]
-    assert [part["type"] for part in parts] == ["data-a", "text", "data-b"]
-    assert parts[1]["text"] == "yes"
-    assert said_in(decoded("ai-sdk", frames)) == [first, second]
 
 
 def test_nothing_is_reset_where_the_application_alone_has_spoken() -> None:
@@ -264,19 +222,6 @@ def test_data_stay_through_several_attempts() -> None:
         parts = ai_sdk.read(to_ai_sdk(events)).parts
         shown = [part["type"] for part in parts if part["type"] != "step-start"]
         assert shown == ["data-a", "text"]
-
-
-def test_passing_data_leave_those_that_stay_as_they_are() -> None:
-    notes = [ev.Custom("a", 1, "x"), ev.Custom("a", 2, "x", transient=True)]
-    frames = to_ai_sdk([ev.MessageStart(), *notes, *text(0, "no"), ev.AttemptReset(1), *turn(text(0, "yes"))])
-    assert [frame["data"] for frame in data_of(frames)] == [1, 2, 1]
-    assert ai_sdk.read(frames).parts[1]["data"] == 1
-
-
-def test_an_id_of_the_application_is_no_parts_id() -> None:
-    notes = [ev.Custom("a", n, str(n)) for n in range(9)]
-    told = [*turn(text(0, "One.")), *within("side", turn(text(0, "Another."))), *notes]
-    assert said_in(decoded("ai-sdk", to_ai_sdk(told))) == notes
 
 
 def test_data_that_are_kept_for_a_reset_are_bounded() -> None:
@@ -309,23 +254,6 @@ def test_a_servers_own_data_are_the_applications() -> None:
 # AG-UI.
 
 
-def test_the_state_and_the_steps_are_the_protocols_own() -> None:
-    patch = [{"op": "replace", "path": "/a", "value": None}]
-    said = [
-        ev.Custom("STATE_SNAPSHOT", {"a": 1}, "s"),
-        ev.Custom("STATE_DELTA", patch),
-        ev.Custom("STEP_STARTED", "look"),
-        ev.Custom("STEP_FINISHED", "look"),
-    ]
-    frames = to_ag_ui([*said, *turn(text(0, "Hi"))])
-    assert frames[1:5] == [
-        {"type": "STATE_SNAPSHOT", "snapshot": {"a": 1}, "metadata": {"rxdelta": {"id": "s"}}},
-        {"type": "STATE_DELTA", "delta": patch},
-        {"type": "STEP_STARTED", "stepName": "look"},
-        {"type": "STEP_FINISHED", "stepName": "look"},
-    ]
-
-
 @pytest.mark.parametrize(
     ("before", "note"),
     [
@@ -352,43 +280,6 @@ def test_a_step_that_is_open_at_the_end_is_finished(error: Exception | None) -> 
     *_, last, _ = frames
     assert (last["type"], last["stepName"]) == ("STEP_FINISHED", "b")
     assert said_in(decoded("ag-ui", frames)) == begun
-
-
-def test_nothing_is_said_within_a_call_where_calls_are_serialized() -> None:
-    asked = call(0, "c1", "sea")
-    events = [
-        ev.MessageStart(),
-        *asked[:2],
-        ev.Custom("a", 1),
-        *asked[2:],
-        ev.Custom("b", 2),
-        ev.MessageFinish(),
-    ]
-    kinds = ag_ui.types(to_ag_ui(events, serialize_tool_calls=True))
-    first, end = kinds.index("CUSTOM"), kinds.index("TOOL_CALL_END")
-    assert first > end
-    assert kinds.count("CUSTOM") == 2
-    kinds = ag_ui.types(to_ag_ui(events))
-    assert kinds.index("CUSTOM") < kinds.index("TOOL_CALL_END")
-    cut = to_ag_ui(events[:4], serialize_tool_calls=True)
-    assert ag_ui.types(cut).count("CUSTOM") == 1
-
-
-def test_the_runs_of_an_agent_share_its_steps_and_a_sub_agent_has_its_own() -> None:
-    note, end = ev.Custom("STEP_STARTED", "a"), ev.Custom("STEP_FINISHED", "a")
-    runs = [*turn(text(0, "One.")), *within("side", turn(text(0, "Two.")))]
-    runs += within("sub", turn(text(0, "Three.")), parent="side")
-    told = [*runs, note, *within("side", [note]), *within("sub", [note, end])]
-    for version in ("1.0", None):
-        frames = to_ag_ui(told, version=version)
-        kinds = [frame for frame in frames if frame["type"].startswith("STEP") and not ag_ui.is_turn(frame)]
-        assert [(frame["type"], frame.get("subagentRunId")) for frame in kinds] == [
-            ("STEP_STARTED", None),
-            ("STEP_STARTED", "sub"),
-            ("STEP_FINISHED", "sub"),
-            ("STEP_FINISHED", None),
-        ]
-        assert [event.run_id for event in said_in(decoded("ag-ui", frames))] == [None, "side", "sub", "sub"]
 
 
 def test_the_state_of_another_run_comes_back_as_its_own() -> None:
@@ -445,12 +336,6 @@ def test_a_graphs_custom_data_are_the_applications() -> None:
     ]
 
 
-def test_fields_of_a_later_version_stay_with_the_event() -> None:
-    later = rd.events.from_dict({"event": "custom", "name": "a", "data": 1, "colour": "red"})
-    for wire_format, encode in ENCODERS.values():
-        assert said_in(decoded(wire_format, encode([*turn(text(0, "Hi")), later]))) == [ev.Custom("a", 1)]
-
-
 def test_langchains_own_reader_takes_the_data_by_their_name() -> None:
     decoders = pytest.importorskip("langgraph_sdk.stream.decoders")
     reader, told = decoders.ExtensionsDecoder("docs"), [ev.Custom("docs", [1], "d"), ev.Custom("other", 2)]
@@ -459,20 +344,6 @@ def test_langchains_own_reader_takes_the_data_by_their_name() -> None:
 
 
 # Our own form, requests, and messages from the browser.
-
-
-def test_our_own_form_comes_back_over_sse_and_ndjson() -> None:
-    told = everywhere(AGENT, Random(1))
-    records = [json.dumps(event.to_dict()) for event in told]
-    for body, parse in (
-        ("".join(f"data: {one}\n\n" for one in records), rd.parse_sse()),
-        ("".join(f"{one}\n" for one in records), rd.parse_ndjson()),
-    ):
-        back: list[rd.Event] = []
-        events = rx.from_iterable([body.encode()[n : n + 7] for n in range(0, len(body.encode()), 7)])
-        events.pipe(parse, rd.decode("langchain")).subscribe(back.append)
-        assert said_in(back) == said_in(told)
-    assert said_in(map(rd.events.from_dict, map(json.loads, records))) == said_in(told)
 
 
 def test_no_request_has_the_applications_data() -> None:
@@ -512,29 +383,11 @@ def test_what_a_browser_sends_back_is_beside_the_content() -> None:
     assert [place["place"] for place in one.to_dict()["custom"]] == [0, 0, 1]
 
 
-def test_data_of_a_person_and_of_a_sub_agent_are_left_out() -> None:
-    mark = {"providerMetadata": {"rxdelta": {"runId": "sub", "subagent": True}}}
-    run = {"type": "data-run", "id": "1", "data": {"runId": "main", "first": True}}
-    parts = [run, STEP, PROSE, data_part("a", 1, **mark), data_part("b", 2)]
-    (person,) = rd.from_ai_sdk([ui_message(PROSE, data_part("a", 1), role="user")])
-    (model,) = rd.from_ai_sdk([ui_message(*parts)])
-    assert person.custom_events == ()
-    assert model.custom_events == (ev.Custom("b", 2),)
-
-
 def test_a_failed_attempt_takes_no_data_with_it() -> None:
     reset = {"type": "data-attempt-reset", "id": "1", "data": {"attempt": 1}}
     (message,) = rd.from_ai_sdk([ui_message(STEP, PROSE, data_part("a", 1), reset, STEP, PROSE)])
     assert (message.text, message.custom_events) == ("Hi", (ev.Custom("a", 1),))
     assert message.to_dict()["custom"][0]["place"] == 0
-
-
-def test_data_keep_their_place_where_a_part_is_not_admitted() -> None:
-    bad = {"type": "file", "url": "s3://b/c.pdf", "mediaType": "application/pdf"}
-    parts = [PROSE, bad, data_part("a", 1), PROSE, data_part("b", 2)]
-    (message,) = rd.from_ai_sdk([ui_message(*parts)])
-    assert len(message.blocks) == 2
-    assert [note["place"] for note in message.to_dict()["custom"]] == [1, 2]
 
 
 def test_data_move_no_result_from_its_place() -> None:

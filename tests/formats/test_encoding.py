@@ -9,8 +9,7 @@ from typing import Any
 import attrs
 import pytest
 from core.strategies import event_of_any_run, every_event
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import rxdelta as rd
 
@@ -236,3 +235,12 @@ def test_every_wire_begins_a_message_where_a_fold_refuses_the_start(
         with pytest.raises(rd.ProtocolError, match="group_by_message"):
             for event in events:
                 fold.step(event)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["Hi", None, {"event": "message-start"}, rd.MessageDelta(content="Hi")], ids=repr
+)
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_is_no_event_is_refused(wire: str, wrong: Any) -> None:
+    with pytest.raises(rd.InvalidValueError, match=r"events, and got|the encoder .* decode"):
+        WIRES[wire]("").encode(wrong)

@@ -21,6 +21,85 @@ def test_every_format_with_calls_is_tested() -> None:
     assert {*REPLIES} == {*rd.providers.FORMATS} - {"openai-completions"}
 
 
+# Why it ended.
+
+REASONS: dict[str, dict[str | None, str]] = {
+    "ai-sdk": {
+        "stop": "stop",
+        "length": "length",
+        "content-filter": "content_filter",
+        "tool-calls": "tool_use",
+        "other": "stop",
+    },
+    "anthropic-messages": {
+        "end_turn": "stop",
+        "stop_sequence": "stop",
+        "pause_turn": "pause",
+        "compaction": "pause",
+        "tool_use": "stop",  # the calls decide, and there is none
+        "max_tokens": "length",
+        "model_context_window_exceeded": "length",
+        "refusal": "content_filter",
+        "a_new_word": "stop",
+        None: "stop",
+    },
+    "bedrock-converse": {
+        "end_turn": "stop",
+        "stop_sequence": "stop",
+        "pause_turn": "pause",
+        "max_tokens": "length",
+        "model_context_window_exceeded": "length",
+        "content_filtered": "content_filter",
+        "guardrail_intervened": "content_filter",
+        "something_new": "stop",
+    },
+    "cohere": {"COMPLETE": "stop", "STOP_SEQUENCE": "stop", "MAX_TOKENS": "length", "SOMETHING_NEW": "stop"},
+    "gemini": {
+        "STOP": "stop",
+        "MAX_TOKENS": "length",
+        **dict.fromkeys(
+            ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"),
+            "content_filter",
+        ),
+        **dict.fromkeys(("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "content_filter"),
+        **dict.fromkeys(("LANGUAGE", "ESCALATION"), "content_filter"),
+        "CONTINUATION": "pause",
+        "NEW_REASON": "stop",
+    },
+    "gemini-interactions": {
+        "completed": "stop",
+        "requires_action": "stop",  # likewise
+        "incomplete": "length",
+        "budget_exceeded": "length",
+        "requires_continuation": "pause",
+        "brand_new": "stop",
+    },
+    "mistral": {"stop": "stop", "length": "length", "model_length": "length", "tool_calls": "stop"},
+    "openai-chat": {
+        **dict.fromkeys(("stop", "eos", "end_turn", "completed", "new_word"), "stop"),
+        **dict.fromkeys(("length", "max_tokens", "MAX_TOKENS", "model_length"), "length"),
+        **dict.fromkeys(("content_filter", "SAFETY", "recitation"), "content_filter"),
+    },
+    "ollama": {"stop": "stop", "length": "length", "new": "stop", None: "stop"},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "reason"),
+    [(name, word, reason) for name, words in REASONS.items() for word, reason in words.items()],
+)
+def test_each_word_of_a_provider_has_a_meaning_and_is_kept_as_it_came(
+    name: str, word: Any, reason: str
+) -> None:
+    one = REPLIES[name]
+    events, snapshot = folded(name, *one.begin, *one.text, *one.end(word))
+    (finish,) = (event for event in events if isinstance(event, MessageFinish))
+    message = snapshot.to_message()
+    assert (finish.reason, message.provider_finish_reason) == (reason, word)
+    assert message.finish_reason == ("stop" if reason == "tool_use" else reason), "no call came"
+    assert message.status == ("length" if reason == "length" else "complete")
+
+
 # What is said at the end of a stream.
 
 

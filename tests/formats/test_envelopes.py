@@ -213,36 +213,9 @@ def test_a_wrapped_stream_goes_through_the_doors(format_: str, wrap: Wrap, chunk
             assert reply.result() == plain
 
 
-def test_lines_of_json_are_read() -> None:
-    body = "".join(json.dumps(one) + "\n" for one in claude_lines(ANTHROPIC))
-    assert decoded("auto", [body]) == decoded("anthropic-messages", claude_lines(ANTHROPIC))
-
-
 def test_a_wrapped_stream_of_another_format_is_refused() -> None:
     with pytest.raises(rd.errors.MalformedChunkError, match=r"use decode\('anthropic-messages'\)"):
         decoded("openai-chat", claude_lines(ANTHROPIC))
-
-
-def test_the_chunks_reach_a_decoder_of_the_user_s() -> None:
-    class Noting:
-        got: list[Any]
-
-        def __init__(self) -> None:
-            Noting.got = []
-
-        def decode(self, chunk: Any) -> list[rd.Event]:
-            self.got.append(chunk)
-            return []
-
-        def close(self) -> list[rd.Event]:
-            return []
-
-    for wrap in (claude_lines, agent_objects, helper, invoke_model):
-        decoder = rd.providers.decoder("auto", only=Noting)
-        for item in [*wrap(OPENAI), rd.wire.DONE]:
-            decoder.decode(item)
-        decoder.close()
-        assert Noting.got == OPENAI
 
 
 def test_what_stands_beside_a_response_is_kept() -> None:
@@ -264,26 +237,6 @@ def test_bytes_that_are_no_json_are_malformed(data: Any) -> None:
     for name in ("auto", "anthropic-messages"):
         with pytest.raises(rd.errors.MalformedChunkError, match=r"chunk\.bytes"):
             decoded(name, [{"chunk": {"bytes": data}}])
-
-
-@pytest.mark.parametrize(
-    ("chunk", "name"),
-    [
-        ({"type": "response.created", "response": {"id": "r", "candidates": []}}, "openai-responses"),
-        ({"response": "Hi", "model": "m", "done": False, "created_at": "2026-01-01T00:00:00Z"}, "ollama"),
-        ({"type": "message_stop", "chunk": {"bytes": "e30="}}, "anthropic-messages"),
-        ({"type": "system", "content": "Be brief"}, None),
-        ({"type": "chunk", "chunk": None}, None),
-        ({"type": ["stream_event"], "event": {}}, None),
-        ({"chunk": {"bytes": 3}}, None),
-    ],
-)
-def test_what_only_resembles_an_envelope_is_a_chunk(chunk: Any, name: str | None) -> None:
-    if name is not None:
-        assert rd.providers.detect(chunk) == name
-        return
-    with pytest.raises(rd.errors.UnknownWireFormatError, match="seen: "):
-        rd.providers.detect(chunk)
 
 
 # Claude Code.

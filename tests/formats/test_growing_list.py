@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rxdelta.formats.growing_list import GrowingList, due
+from rxdelta.formats.decoding import GrowingList, due
 
 
 def test_it_is_due_when_it_has_grown_by_an_eighth() -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from support.security_page import says
 
+pytestmark = pytest.mark.slow
+
 DISTRIBUTION = Path(__file__).parent / "installed"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extend" / "formats.md"
 CHUNKS = [

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from support.security_page import says
 from support.shared import recordings
+from support.small_replies import REPLIES, folded
 
 import rxdelta as rd
 
@@ -133,6 +133,16 @@ def test_any_json_at_all_is_events_or_our_error(wire_format: str) -> None:
 @pytest.mark.parametrize("chunk", [{3: {"message": "x"}}, {None: None}, {b"type": "x"}])
 def test_a_name_that_no_json_has_is_events_or_our_error(wire_format: str, chunk: Any) -> None:
     fold(wire_format, [chunk, chunk])
+
+
+@pytest.mark.parametrize("wire_format", REPLIES)
+def test_a_field_that_is_nested_absurdly_deep_costs_nothing_else(wire_format: str) -> None:
+    deep: Any = 0
+    for _ in range(5000):
+        deep = {"a": [deep]}
+    reply = REPLIES[wire_format]
+    chunks = [{**chunk, "new": deep} for chunk in (*reply.begin, *reply.text, *reply.end(reply.stop))]
+    assert folded(wire_format, *chunks)[1].text == "Hi"
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

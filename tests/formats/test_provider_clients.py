@@ -14,8 +14,7 @@ from typing import Any
 import attrs
 import pytest
 from support.front_ends import ENDINGS, LEAK, Ending, Reply, endings, recorded_replies, sse
-from support.http_server import Reply as Answer
-from support.http_server import Server
+from support.http_server import Reply as Answer, Server
 from support.provider_clients import WAYS, Said, Way, said_by_message, said_by_response
 from support.provider_frames import Reader, check_types
 

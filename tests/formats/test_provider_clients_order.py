@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from core.strategies import event_of_any_run, events
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from support.front_ends import ENDINGS
 from support.provider_clients import WAYS, Way
 from support.provider_frames import Reader, check_types

@@ -31,10 +31,6 @@ def texts(reader: Reader) -> list[str]:
     return reader.texts("output_text", "text")
 
 
-def thoughts(reader: Reader) -> list[str]:
-    return reader.texts("reasoning", "thinking")
-
-
 def asked(call_id: str, at: str) -> Any:
     return [call_id, "look", {"at": at}]
 
@@ -449,13 +445,6 @@ def test_a_signature_that_is_no_string_is_left_out(way: Way) -> None:
 def test_an_option_that_makes_no_sense_is_refused(way: Way, name: str, value: Any) -> None:
     with pytest.raises(rd.errors.InvalidValueError, match=name):
         way.new(**{name: value})
-
-
-@each_way
-def test_what_is_no_event_is_refused(way: Way) -> None:
-    not_one: Any = {"type": "text"}
-    with pytest.raises(rd.errors.InvalidValueError):
-        way.new().encode(not_one)
 
 
 OPERATORS = {"openai-responses": rd.to_openai_responses, "anthropic-messages": rd.to_anthropic_messages}

@@ -121,26 +121,6 @@ def test_other_servers_of_anthropic_s_format_have_more(
 
 
 @pytest.mark.parametrize(
-    "beside",
-    [
-        {"code": "x", "message": "m"},
-        {"detail": "m"},
-        {"errors": ["m"]},
-        {"base_resp": {"status_code": 1027, "status_msg": "output sensitive"}},
-    ],
-)
-def test_beside_a_choice_it_is_none(beside: Json) -> None:
-    said: list[rd.Snapshot] = []
-    chunks = [
-        CHAT | beside,
-        {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]} | beside,
-    ]
-    rx.from_iterable(chunks).pipe(rd.decode("openai-chat"), rd.scan_deltas()).subscribe(said.append)
-    assert (said[-1].text, said[-1].status) == ("Hi", "complete")
-    assert beside.items() <= said[-1].metadata.items()
-
-
-@pytest.mark.parametrize(
     "chunk",
     [
         *({"code": code, "message": "m"} for code in (0, "0", 200, "200", "Success", "ok", "00000")),

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import rxdelta as rd
 
@@ -82,47 +81,14 @@ def test_what_is_between_tags_is_reasoning(text: str, expected: list[tuple[str, 
         assert blocks(fold(chat(text[:at], text[at:]))) == expected
 
 
-def test_true_means_the_usual_names() -> None:
-    reply = fold(chat("<thinking>a</thinking>b<think>c</think>d"), tags=True)
-    assert blocks(reply) == [("reasoning", "a"), ("text", "b"), ("reasoning", "c"), ("text", "d")]
-
-
 def test_several_names_and_each_closes_its_own() -> None:
     reply = fold(chat("<a>1</b>2</a>3<b>4</a>5</b>"), tags=("a", "b"))
     assert blocks(reply) == [("reasoning", "1</b>2"), ("text", "3"), ("reasoning", "4</a>5")]
 
 
-def test_unless_asked_for_the_text_stays_as_it_is() -> None:
-    assert fold(chat("<think>a</think>b"), tags=False).text == "<think>a</think>b"
-
-
 def test_a_cut_stream_keeps_what_may_have_become_a_tag() -> None:
     reply = fold(chat("Hi <thi", end=None))
     assert (reply.status, reply.text) == ("incomplete", "Hi <thi")
-
-
-def test_an_error_keeps_it_too() -> None:
-    errors: list[Any] = []
-    chunks = [*chat("Hi <thi", end=None), {"error": {"message": "gone"}}]
-    rx.from_iterable(chunks).pipe(
-        rd.decode("openai-chat", reasoning_tags="think"), rd.scan_deltas()
-    ).subscribe(on_error=errors.append)
-    assert errors[0].snapshot.text == "Hi <thi"
-
-
-def test_calls_and_other_choices_keep_their_order() -> None:
-    call = {"index": 0, "id": "x", "function": {"name": "f", "arguments": "{}"}}
-    chunks: list[Any] = [
-        *chat("<think>a</think>b", end=None),
-        {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]},
-        {"id": "c", "choices": [{"index": 1, "delta": {"content": "<think>other</think>"}}]},
-        {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
-    ]
-    assert blocks(fold(chunks)) == [("reasoning", "a"), ("text", "b"), ("tool_call", {})]
-    other = rx.from_iterable(chunks).pipe(
-        rd.decode("openai-chat", reasoning_tags="think"), rd.scan_deltas(choice=1)
-    )
-    assert other.run().reasoning == "other"
 
 
 def test_reasoning_that_comes_as_such_stays() -> None:

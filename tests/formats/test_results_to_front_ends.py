@@ -49,7 +49,6 @@ ENDS = {
     "completed after news": [NEWS, update("completed")],
     "failed after news": [NEWS, update("failed")],
 }
-each_end = pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 
 
 def results(messages: Iterable[rd.Message | rd.Snapshot]) -> list[rd.ToolResult | None]:
@@ -69,14 +68,6 @@ def folded(events: Events) -> list[Any]:
     for event in events:
         fold.step(event)
     return metadata_of(results([fold.snapshot]))
-
-
-@each_end
-def test_the_decoders_give_a_results_metadata_back(end: Events) -> None:
-    sdk = ai_sdk.frames_of([*ASKED, *end])
-    ai_sdk.read(sdk)
-    agent = ag_ui.told(*ASKED, *end, messages=ag_ui.ASKED)
-    assert folded(decoded("ai-sdk", sdk[:-1])) == folded(decoded("ag-ui", agent)) == [METADATA]
 
 
 def test_news_of_a_tool_have_their_metadata_too() -> None:

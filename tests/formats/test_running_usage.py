@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from reactivex import operators as ops
 from support.cost import lines_run
 from support.shared import recordings

@@ -41,10 +41,6 @@ def test_a_run_that_begins_after_a_stop_is_not_stopped() -> None:
 # The AI SDK.
 
 
-def parts(frames: Iterable[Any], *, sdk_version: int = 7) -> list[Json]:
-    return ai_sdk.read(frames, sdk_version).parts
-
-
 def run_of(part: Json) -> str | None:
     found = part.get("ours") or part.get("providerMetadata", {}).get("rxdelta") or part.get("data") or {}
     return found.get("runId")

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from support import ag_ui, ai_sdk
 from support.runs import Events, answer, call, messages, said, text, thought, turn, within, woven
 from support.shared import recordings

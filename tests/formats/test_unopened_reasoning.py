@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -66,14 +65,6 @@ def test_recorded_replies_fold_alike_without_the_opening_tag(chunks: list[Any], 
     assert [block.type for block in headless.blocks] == ["reasoning", "text"]
 
 
-def test_several_names_close_a_thought() -> None:
-    assert blocks(fold(chat("a</thinking>b"), tags=True)) == [("reasoning", "a"), ("text", "b")]
-
-
-def test_unless_asked_for_the_tag_stays() -> None:
-    assert fold(chat("a</think>b"), tags=False).text == "a</think>b"
-
-
 def test_not_behind_reasoning_that_came_as_such() -> None:
     thought: Any = {"id": "c", "choices": [{"index": 0, "delta": {"reasoning_content": "Hm."}}]}
     assert blocks(fold([thought, *chat("a</think>b")])) == [("reasoning", "Hm."), ("text", "a</think>b")]
@@ -90,30 +81,6 @@ def test_only_in_the_first_text_of_a_message() -> None:
         ("reasoning", "b"),
         ("text", "c"),
     ]
-
-
-def test_each_choice_and_each_message_has_a_first_text() -> None:
-    def said(choice: int, text: str) -> dict[str, Any]:
-        return {"id": "c", "choices": [{"index": choice, "delta": {"content": text}}]}
-
-    events = decoded([said(0, "a"), said(1, "</thi"), said(0, "</think>b"), said(1, "nk>c"), *chat()])
-    assert [
-        blocks(rx.from_iterable(events).pipe(rd.scan_deltas(choice=n)).run()) for n in (0, 1)
-    ] == [[("reasoning", "a"), ("text", "b")], [("text", "c")]]  # fmt: skip
-    step = [{"type": "text-start", "id": "1"}, {"type": "text-delta", "id": "1", "delta": "a</think>b"}]
-    ui = [
-        {"type": "start"},
-        *[{"type": "start-step"}, *step, {"type": "finish-step"}] * 2,
-        {"type": "finish"},
-    ]
-    messages = rx.from_iterable(ui).pipe(
-        rd.decode("ai-sdk", reasoning_tags="think"),
-        rd.group_by_message(),
-        ops.flat_map(lambda message: message.pipe(rd.scan_deltas(), ops.last())),
-        ops.map(blocks),
-        ops.to_list(),
-    )
-    assert messages.run() == [[("reasoning", "a"), ("text", "b")]] * 2
 
 
 def test_fields_of_the_text_stay_with_the_text() -> None:
@@ -140,39 +107,6 @@ def test_fields_of_the_text_stay_with_the_text() -> None:
     )
 
 
-def test_a_live_view_shows_the_thought_as_text_until_its_end() -> None:
-    seen: list[tuple[str, str]] = []
-    rx.from_iterable(decoded(chat(*SPOKEN))).pipe(rd.scan_deltas()).subscribe(
-        lambda reply: seen.append((reply.text, reply.reasoning))
-    )
-    assert [one for one, after in pairwise([*seen, None]) if one != after] == [
-        ("", ""),
-        ("So they ", ""),
-        ("So they ask.", ""),
-        ("So they ask.\n", ""),
-        ("", "So they ask.\n"),
-        ("\n\nHi", "So they ask.\n"),
-        ("\n\nHi there", "So they ask.\n"),
-    ]
-
-
-def test_a_reader_of_pieces_keeps_the_text_that_it_got_and_gets_the_reasoning_whole() -> None:
-    events = decoded(chat(*SPOKEN))
-    texts = rx.from_iterable(events).pipe(rd.text_deltas(), ops.to_list())
-    thoughts = rx.from_iterable(events).pipe(rd.text_deltas(of="reasoning"), ops.to_list())
-    assert texts.run() == ["So they ", "ask.", "\n", "\n\nHi", " there"]
-    assert thoughts.run() == ["So they ask.\n"]
-    markdown = rx.from_iterable(events).pipe(rd.stable_blocks(), ops.last()).run()
-    assert markdown.sealed == ("\n\nHi there",)
-
-
-def test_a_thought_that_came_at_once_was_never_text() -> None:
-    kinds = [
-        event.content["type"] for event in decoded(chat("Hm.</think>Hi")) if isinstance(event, ev.BlockStart)
-    ]
-    assert kinds == ["reasoning", "text"]
-
-
 @pytest.mark.parametrize("reasoning", [True, False])
 def test_browsers_take_the_text_back(reasoning: bool) -> None:
     events = decoded(chat(*SPOKEN))
@@ -189,14 +123,6 @@ def test_an_older_client_of_the_ai_sdk_keeps_the_text() -> None:
     client = ai_sdk.read(ai_sdk.frames_of(decoded(chat(*SPOKEN)), sdk_version=6), 6)
     shown = [(part["type"], part["text"]) for part in client.parts if "text" in part]
     assert shown == [("text", "So they ask.\n"), ("reasoning", "So they ask.\n"), ("text", "\n\nHi there")]
-
-
-def test_a_late_reader_gets_the_reasoning() -> None:
-    *before, last = decoded(chat(*SPOKEN))
-    replies = rx.from_iterable(before).pipe(rd.scan_deltas()).run()
-    assert [event.event for event in rd.to_events(replies)].count("content-block-start") == 2
-    late = rx.from_iterable([*rd.to_events(replies), last]).pipe(rd.validate(), rd.scan_deltas()).run()
-    assert late.to_message() == fold(chat(*SPOKEN)).to_message()
 
 
 def test_many_tags_in_code_cost_linear_time() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from reactivex import operators as ops
 
 import rxdelta as rd
 
@@ -407,26 +406,3 @@ def test_the_bill_of_two_attempts_is_the_sum_of_both_bills(
     assert total.cache_read_tokens == knows.get("cache_read_tokens", 0) + 1
     assert total.reasoning_tokens == knows.get("reasoning_tokens")
     assert other.add(usage).billed == total.billed
-
-
-def test_a_usage_from_langchain_goes_through_its_protocol_with_its_bill() -> None:
-    """Perplexity's counts of citations are on top of any total, and must not be added once more."""
-    raw = {"prompt_tokens": 33, "completion_tokens": 7, "total_tokens": 40, "citation_tokens": 20}
-    for usage in (told("openai-chat", chat(raw)), told(*CASES["langchain, with the cache beside"][:2])):
-        events = [rd.events.MessageStart("m"), rd.events.MessageFinish("stop", usage=usage)]
-        frames = rx.from_iterable(events).pipe(rd.to_langchain_events(), ops.to_list()).run()
-        assert told("langchain", frames).billed == usage.billed
-
-
-def test_a_stored_usage_without_details_is_counted_by_what_the_provider_told() -> None:
-    usage = rd.TokenUsage.from_dict(
-        {"input_tokens": 6, "output_tokens": 9, "raw": {"input_tokens": 6, "cache_read_input_tokens": 90, "output_tokens": 9}}
-    )  # fmt: skip
-    assert usage.billed == {"input_tokens": 6, "output_tokens": 9}
-    encoder = rd.wire.AiSdkEncoder()
-    events = [rd.events.MessageStart("m"), rd.events.MessageFinish("stop", usage=usage)]
-    frames = [frame for event in events for frame in encoder.encode(event)] + list(encoder.close())
-    metadata = next(frame for frame in frames if isinstance(frame, dict) and frame["type"] == "finish")[
-        "messageMetadata"
-    ]
-    assert metadata["usage"]["inputTokens"] == 96

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from support.cost import lines_run
 
 import rxdelta as rd

@@ -10,8 +10,7 @@ from typing import Any
 from zlib import crc32
 
 import reactivex as rx
-from core.test_partial_json_parser import is_prefix
-from core.test_partial_json_parser import written as shown
+from core.test_partial_json_parser import is_prefix, written as shown
 from fuzz.laws import check, or_refused, survives, written
 from fuzz.mutation import values
 

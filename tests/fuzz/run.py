@@ -29,8 +29,8 @@ IN_BULK = 500
 """Of so many inputs one is tried in bulk, where memory and growth are measured."""
 READING = tuple(
     f"rxdelta.{room}"
-    for room in ("core", "formats", "framing", "providers", "recording", "relay._events", "relay._failures", "relay._ids", "relay._places",
-                 "relay._postgres_lines", "relay._shared._records", "relay._sqlite", "relay._valkey._urls", "requests", "testing.marbles", "wire")
+    for room in ("core", "formats", "framing", "providers", "recording", "relay.memory", "relay.replay", "relay.scope", "relay.places",
+                 "relay.postgres_lines", "relay.shared.records", "relay.sqlite", "relay.valkey.urls", "requests", "testing.marbles", "wire")
 )  # fmt: skip
 """The modules whose edges are counted: to count takes a while to prepare, and makes each line slower."""
 _STATS = re.compile(r"#(\d+)\s+\S+\s+cov: (\d+) ft: \d+ corp: (\d+)/")

@@ -78,7 +78,7 @@ class Target:
 
 
 def _decoder(wire_format: str) -> Target:
-    code = (f"formats/{wire_format.replace('-', '_')}", "formats/json_values.py")
+    code = (f"formats/{wire_format.replace('-', '_')}", "formats/decoding.py")
     seeds_of = partial(seeds.chunks, wire_format)
     return Target(wire_format, replies.decodes(wire_format), seeds_of, code, costs=replies.costs(wire_format))
 
@@ -89,7 +89,7 @@ def _body(name: str, read: Callable[..., Any], *others: Callable[[Any], Any], co
         f"formats/{code.replace('-', '_')}",
         "formats/admission.py",
         "formats/conversation.py",
-        "core/_content_part.py",
+        "core/content_part.py",
     )
     return Target(
         f"{name}-body",
@@ -102,23 +102,23 @@ def _body(name: str, read: Callable[..., Any], *others: Callable[[Any], Any], co
 
 _ask = rd.requests
 _ON_THE_WIRE = (
-    "core/_events.py",
-    "core/_event_reading.py",
-    "core/_block_wire.py",
-    "core/_usage_wire.py",
-    "core/_literals.py",
+    "core/event_classes.py",
+    "core/event_reading.py",
+    "core/blocks.py",
+    "core/values.py",
+    "core/literals.py",
 )
 _STORED = (
     *_ON_THE_WIRE,
-    "core/_reply_json.py",
-    "core/_values.py",
-    "core/_tool_call.py",
-    "core/_content_part.py",
+    "core/message.py",
+    "core/values.py",
+    "core/tool_call.py",
+    "core/content_part.py",
 )
 
 _ALL = [
     *map(_decoder, rd.providers.FORMATS),
-    Target("auto", replies.auto, seeds.auto, ("providers", "formats/envelopes.py"), is_json=False),
+    Target("auto", replies.auto, seeds.auto, ("providers", "formats/gateways.py"), is_json=False),
     Target(
         "sse-to-reply",
         replies.bytes_to_reply(rd.parse_sse, SseParser),
@@ -139,7 +139,7 @@ _ALL = [
         "partial-json",
         replies.partial_json,
         seeds.json_texts,
-        ("core/_partial_json_parser.py",),
+        ("core/partial_json_parser.py",),
         is_json=False,
     ),
     Target("events", values.events, seeds.stored_events, _ON_THE_WIRE),
@@ -150,7 +150,7 @@ _ALL = [
         "recording",
         values.recording,
         seeds.recordings,
-        ("recording", "providers/_recorded.py", "core/_errors.py"),
+        ("recording", "providers/auto.py", "core/errors.py"),
     ),
     Target("recording-bytes", values.recording, seeds.recordings, ("recording",), is_json=False),
     _body("ai-sdk", rd.from_ai_sdk, _ask.approvals_from_ai_sdk, code="ai-sdk"),
@@ -174,16 +174,16 @@ _ALL = [
         "relay-records",
         values.records,
         seeds.stored_in_relay,
-        (*_ON_THE_WIRE, "core/_errors.py", "relay/_failures.py"),
+        (*_ON_THE_WIRE, "core/errors.py", "relay/replay.py"),
     ),
     Target("relay-bytes", values.relay_values, seeds.relay_bytes, _ON_THE_WIRE, is_json=False),
-    Target("relay-ids", values.relay_ids, seeds.header_texts, ("relay/_ids.py",), is_json=False),
+    Target("relay-ids", values.relay_ids, seeds.header_texts, ("relay/scope.py",), is_json=False),
     Target("marbles", values.line_of_marbles, seeds.marble_lines, ("testing/marbles",), is_json=False),
     Target(
         "store-url",
         values.store_url,
         seeds.urls,
-        ("relay/_valkey/_urls.py", "relay/_places.py", "relay/_postgres.py"),
+        ("relay/valkey/urls.py", "relay/places.py", "relay/postgres.py"),
         is_json=False,
     ),
 ]

@@ -10,6 +10,13 @@ from fuzz.targets import TARGETS
 FOUND: list[tuple[str, str, list[Any]]] = [
     ("ag-ui", "a type that is a list was looked up in a set", [{"type": []}]),
     ("ag-ui", "a type that is an object was, too", [{"type": {}}]),
+    ("langchain", "a chunk that is a number was", [{"event": "on_chat_model_stream", "data": {"chunk": 1}}]),
+    ("langchain", "a message in a message was", [{"message": {"message": {"message": 1}}}]),
+    (
+        "openai-chat",
+        "a field of lists in lists",
+        [{"choices": [{"delta": {"x": [[[[]]]]}}]}, {"choices": [{"finish_reason": "stop"}]}],
+    ),
     (
         "openai-responses",
         "a response that still runs had no end where another response follows",

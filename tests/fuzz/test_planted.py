@@ -17,9 +17,9 @@ from fuzz.test_targets import made_of
 import rxdelta as rd
 from rxdelta.core import PartialJsonParser
 from rxdelta.formats.cohere.decoder import CohereDecoder
-from rxdelta.framing.lines import LineSplitter
+from rxdelta.framing.json_records import LineSplitter
 from rxdelta.providers import NdjsonParser
-from rxdelta.relay import _relay, _watching
+from rxdelta.relay import relay as _relay, watching as _watching
 
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 

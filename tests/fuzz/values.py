@@ -21,9 +21,9 @@ import rxdelta as rd
 from rxdelta.asgi import RelayResponse
 from rxdelta.recording import read_lines
 from rxdelta.relay import Relay
-from rxdelta.relay._places import store_at
-from rxdelta.relay._shared._records import DIED, DIED_UNUSED, Form, Plain
-from rxdelta.relay._store import LogKey, Record
+from rxdelta.relay.places import store_at
+from rxdelta.relay.shared.records import DIED, DIED_UNUSED, Form, Plain
+from rxdelta.relay.store import LogKey, Record
 from rxdelta.testing import marbles
 from rxdelta.wire import DONE
 

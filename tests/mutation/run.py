@@ -54,8 +54,11 @@ TESTS = {
             for name in ("pacing/test_compact_deltas", "resilience/test_retry_stream")
         ),
     ],
+    "aio": ["tests/aio", "tests/operators/test_grammar.py"],
     "cutting": ["tests/cutting", "tests/operators/text/test_units.py", "tests/operators/text/test_laws.py"],
     "framing": ["tests/framing", "tests/formats/test_encoding.py", "tests/test_misuse.py"],
+    "operators": ["tests/operators", "tests/test_misuse.py"],
+    "runtime": ["tests/runtime", "tests/operators/test_grammar.py", "tests/operators/pacing"],
     "wire": [*(f"tests/formats/test_{name}.py" for name in ("encoding", "writers", "written_errors"))],
 }
 """Which tests judge a package, if not those of the folder with its name."""

@@ -65,8 +65,9 @@ def test_a_repetition_has_a_number() -> None:
     assert [one.number for one in ones if one.change == "1 -> 2"] == [0, 1]
 
 
+@pytest.mark.slow
 def test_each_change_can_be_made_and_compiled() -> None:
-    path = "rxdelta/core/_call_index.py"
+    path = "rxdelta/core/tool_call.py"
     text = (ROOT / path).read_text("utf-8")
     for number, _ in enumerate(mutants_of(path, ast.parse(text))):
         tree = ast.parse(text)

@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import attrs
 import pytest
 import reactivex as rx
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 from reactivex.subject import Subject
 from reactivex.testing import ReactiveTest, TestScheduler
 from support.shared import recordings

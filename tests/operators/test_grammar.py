@@ -19,8 +19,7 @@ from typing import Any, ClassVar
 
 import pytest
 import reactivex as rx
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -29,8 +28,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 from support.grammar import ACTS, Bench, Plan, Probe, Source
 from support.operators import CASES, FEEDS, Case, made_by
 
@@ -129,6 +127,8 @@ class Grammar(RuleBasedStateMachine):
 def check(case: Case, bench: Bench) -> None:
     """What holds at each moment. What an operator has held must be there when the source has ended."""
     assert not bench.faults, "\n".join(bench.faults)
+    for one in [*bench.source.subscriptions, *bench.side.subscriptions]:
+        assert getattr(one.scheduler, "time", one.scheduler) is bench.scheduler, "another clock goes upstream"
     if case.shared:
         assert len(bench.source.open) <= 1, "a shared source is read twice"
     if not bench.readers and not case.grace:
@@ -216,8 +216,10 @@ def test_an_observer_may_do_anything_in_a_notification(name: str) -> None:
         while source.rest and source.ended is None:
             bench.do("a push", source.push)
         bench.do("the source's end", source.finish, error_of(end))
-        bench.advance(50)
         try:
+            if not (is_inner or case.shared or name == "per_block"):  # these report it, each in its way
+                assert {*bench.escaped} == {*bench.raised}
+            bench.advance(50)
             check(case, bench)
             check_the_rest(case, bench)
         except AssertionError as error:
@@ -276,6 +278,30 @@ def test_threads_may_push_end_and_leave_at_once(name: str) -> None:
             check_the_rest(case, bench)
     finally:
         sys.setswitchinterval(interval)
+
+
+NAMED = {name for name, case in CASES.items() if name.startswith("to_") and case.feed == "events"}
+"""Each output has ids and times of its own."""
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.shared])
+def test_two_subscriptions_know_nothing_of_each_other(name: str) -> None:
+    case = CASES[name]
+    bench = Bench(Source(shortest(case), restarts=True), case.make, queued=case.queued)
+    for count in (2, 1):  # two at once, and one when all is over
+        for _ in range(count):
+            bench.subscribe()
+        for _ in range(bench.source.rest):
+            bench.do("a push", bench.source.push)
+        bench.do("the source's end", bench.source.finish, "completed")
+        bench.advance(100)
+    got: dict[str, dict[str, Any]] = {}
+    for probe in bench.probes:
+        reader, _, stream = probe.name.partition(", ")
+        values = [None if isinstance(value, Observable) else value for value in probe.got]
+        got.setdefault(reader, {})[stream] = [*map(type, values)] if name in NAMED else values
+    first, second, later = got.values()
+    assert first == second == later
 
 
 class Letters:

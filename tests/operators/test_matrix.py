@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 import attrs
 import pytest
 import reactivex as rx
-from reactivex import Observable, abc, compose
-from reactivex import operators as ops
+from reactivex import Observable, abc, compose, operators as ops
 from reactivex.disposable import CompositeDisposable
 from reactivex.testing import ReactiveTest, TestScheduler
 from support import ag_ui, ai_sdk

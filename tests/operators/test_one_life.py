@@ -22,8 +22,7 @@ from typing import Any, TypeAlias
 import attrs
 import pytest
 import reactivex as rx
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from support import ag_ui, ai_sdk
 from support.call_judge import Judge, Life
 
@@ -308,10 +307,7 @@ READERS: list[Reader] = [
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
-def test_all_readers_agree_on_the_complete_calls(reader: Reader) -> None:
-    @settings(derandomize=True, max_examples=400)
-    @given(anything)
-    def agrees(events: Events) -> None:
-        holds(reader, events)
-
-    agrees()
+@settings(derandomize=True, max_examples=150)
+@given(events=anything)
+def test_all_readers_agree_on_the_complete_calls(reader: Reader, events: Events) -> None:
+    holds(reader, events)

@@ -172,19 +172,6 @@ def test_a_second_start_before_the_first_block_fills_in_what_is_missing(starts: 
     assert ai_sdk_words(events) == ag_ui_words(events) == ["one"]
 
 
-def test_a_start_that_repeats_the_id_of_an_open_message_changes_nothing() -> None:
-    events = [*message("one", "c1")[:-1], ev.MessageStart("m"), DONE]
-    assert fold(events) == fold(message("one", "c1"))
-    assert len(messages(events)) == 1
-
-
-def test_a_start_after_the_first_blocks_belongs_to_their_message() -> None:
-    events = [*text("one"), ev.MessageStart("m"), *call("c1"), DONE]
-    assert (fold(events).id, fold(events).text, fold(events).status) == ("m", "one", "complete")
-    assert len(messages(events)) == 1
-    assert ai_sdk_words(events) == ag_ui_words(events) == ["one"]
-
-
 AFTER_THE_END = [*message("one", "c1"), RESET, *message("two", "c2", "n")]
 
 
@@ -239,14 +226,6 @@ def test_a_front_end_rolls_back_a_choice_that_was_over(words: Any) -> None:
 OVERRULED = [ev.MessageStart("m"), *call("c1"), ev.BlockFinish(1, whole("c1", 2)), DONE]
 
 
-@pytest.mark.parametrize("start", ["ready", "message"])
-def test_a_second_finish_changes_the_fold_and_not_who_has_acted(start: str) -> None:
-    assert fold(OVERRULED).tool_calls[0].arguments == {"n": 2}
-    assert completed(OVERRULED) == [("c1", 1)]
-    assert ran(OVERRULED, start=start) == [1]
-    assert [block.arguments for block in blocks(OVERRULED)] == [{"n": 1}]
-
-
 def test_the_fold_marks_a_call_whose_arguments_changed_after_its_tool_ran() -> None:
     snapshot = values(OVERRULED, rd.run_tools({"f": lambda n: n}), rd.scan_deltas())[-1]
     assert snapshot.tool_calls[0].arguments == {"n": 2}
@@ -292,86 +271,6 @@ def test_a_call_after_the_end_is_complete_nowhere(late: Events) -> None:
         part.get("toolCallId") for part in ai_sdk.read(ai_sdk.frames_of(events)).parts if "input" in part
     ] == ["c1"]
     assert [one["toolCallId"] for one in ag_ui.told(*events) if one["type"] == "TOOL_CALL_END"] == ["c1"]
-
-
-@pytest.mark.parametrize(
-    "between",
-    [pytest.param([], id="at once"), pytest.param([ev.BlockStart(1, {"type": "text"})], id="after a text")],
-)
-def test_an_ended_call_that_begins_anew_is_not_acted_on_twice(between: Events) -> None:
-    events = [ev.MessageStart("m"), *call("c1"), *between, *call("c1", 2), DONE]
-    assert fold(events).tool_calls[0].arguments == {"n": 2}
-    assert completed(events) == [("c1", 1)]
-    assert ran(events) == ran(events, start="message") == [1]
-    assert [shown.arguments for shown in blocks(events) if isinstance(shown, rd.ToolCall)] == [
-        {"n": 1},
-        {"n": 2},
-    ]
-
-
-@pytest.mark.parametrize("start", ["ready", "message"])
-def test_another_call_at_an_ended_index_is_acted_on(start: str) -> None:  # T2
-    events = [ev.MessageStart("m"), *call("c1"), *call("c2", 2), DONE]
-    assert [one.call_id for one in fold(events).tool_calls] == ["c2"]
-    assert completed(events) == [("c1", 1), ("c2", 2)]
-    assert ran(events, start=start) == [1, 2]
-
-
-RENAMED = [
-    ev.MessageStart("m"),
-    *call("c1"),
-    ev.BlockStart(1, chunk("c1")),
-    ev.BlockFinish(1, whole("c2", 2)),
-    DONE,
-]
-RETURNS = [
-    ev.MessageStart("m"),
-    ev.BlockStart(1, chunk("c1")),
-    ev.BlockStart(1, {"type": "text"}),
-    *call("c1", 2),
-    DONE,
-]
-
-
-@pytest.mark.parametrize("reader", [completed, ran])
-def test_a_call_that_gets_another_id_at_its_end_is_another_call(reader: Any) -> None:
-    assert len(reader(RENAMED)) == 2
-
-
-ENDS_AS_TEXT = [
-    ev.MessageStart("m"),
-    ev.BlockStart(1, chunk("c1")),
-    ev.BlockFinish(1, {"type": "text"}),
-    *call("c1", 2),
-    DONE,
-]
-HAS_ANOTHER_ID = [
-    ev.MessageStart("m"),
-    ev.BlockStart(1, chunk("c1")),
-    ev.BlockDelta(1, {"id": "c3"}),
-    ev.BlockStart(1, {"type": "text"}),
-    *call("c1", 2),
-    DONE,
-]
-RETURNING = pytest.mark.parametrize(
-    "events",
-    [
-        pytest.param(RETURNS, id="another block was there"),
-        pytest.param(ENDS_AS_TEXT, id="it ended as a text"),
-        pytest.param(HAS_ANOTHER_ID, id="it had another id"),
-    ],
-)
-
-
-@RETURNING
-def test_a_call_that_returns_before_it_has_ended_is_completed(events: Events) -> None:
-    assert completed(events) == [("c1", 2)]
-
-
-@RETURNING
-@pytest.mark.parametrize("start", ["ready", "message"])
-def test_a_call_that_returns_before_it_has_ended_is_run(events: Events, start: str) -> None:
-    assert ran(events, start=start) == [2]
 
 
 def test_a_call_that_ends_as_a_text_fails_and_ends_nothing_else() -> None:
@@ -428,17 +327,6 @@ def test_an_update_reaches_all_calls_with_its_id() -> None:
     assert [one.execution_status() for one in fold(events).tool_calls] == ["completed"] * 2
 
 
-def test_the_end_closes_open_calls_in_the_order_of_the_message() -> None:
-    indexes = [2, 0, 1]
-    events = [
-        ev.MessageStart("m"),
-        *(ev.BlockStart(index, whole(f"c{index}", index)) for index in indexes),
-        DONE,
-    ]
-    assert [one.call_id for one in fold(events).tool_calls] == ["c0", "c1", "c2"]
-    assert completed(events) == [("c0", 0), ("c1", 1), ("c2", 2)]
-
-
 @pytest.mark.parametrize("start", ["ready", "message"])
 def test_tools_run_in_the_order_of_the_message_if_its_end_closes_their_calls(start: str) -> None:
     events = [ev.MessageStart("m"), *(ev.BlockStart(index, chunk(f"c{index}")) for index in [2, 0, 1])]
@@ -464,21 +352,6 @@ def test_an_error_of_another_choice_ends_every_reader() -> None:
         rd.group_by_block(),
     ):
         assert isinstance(values(events, operator)[-1], rd.ProviderError)
-
-
-@pytest.mark.parametrize(
-    ("content", "acts"),
-    [(chunk("c1"), True), (chunk("c1", "server_tool_call_chunk"), False)],
-    ids=["empty", "server"],
-)
-def test_the_end_of_the_message_closes_an_open_call_as_its_own_end_would(content: Any, acts: bool) -> None:
-    start = [ev.MessageStart("m"), ev.BlockStart(1, content)]
-    for events in ([*start, DONE], [*start, ev.BlockFinish(1), DONE]):
-        (block,) = fold(events).blocks
-        assert isinstance(block, rd.ToolCall)
-        assert (block.status, block.arguments) == ("complete", {})
-        assert completed(events) == ([("c1", 0)] if acts else [])
-        assert ran(events) == ran(events, start="message") == ([0] if acts else [])
 
 
 AGAIN = [ev.MessageStart("m"), ev.BlockStart(1, chunk("c1"))]

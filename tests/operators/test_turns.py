@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-import reactivex as rx
-from reactivex import Observable, abc
-from reactivex import operators as ops
+from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
 
 import rxdelta as rd
 from rxdelta import events as ev
-
-BOOM = ValueError("boom")
 
 EVENTS = [
     ev.MessageStart("m1"),
@@ -23,24 +18,6 @@ EVENTS = [
     ev.BlockFinish(0),
     ev.MessageFinish("stop"),
 ]
-
-
-@pytest.mark.parametrize(
-    "source", [rx.of, lambda *values: rx.from_iterable(values)], ids=["of", "from_iterable"]
-)
-@pytest.mark.parametrize(
-    "make",
-    [rd.group_by_block, rd.group_by_message, rd.group_by_choice, rd.scan_deltas, lambda: rd.run_tools({})],
-)
-def test_a_source_that_catches_an_observers_exception_gets_it_back(make: Any, source: Any) -> None:
-    errors: list[Exception] = []
-
-    def draw(_: Any) -> None:
-        raise BOOM
-
-    with pytest.raises(ValueError, match="boom"):
-        source(*EVENTS).pipe(make()).subscribe(draw, errors.append)
-    assert errors == []
 
 
 def test_a_request_is_not_repeated_for_a_reader_that_has_left() -> None:

@@ -26,9 +26,6 @@ def named(name: str, chunks: list[Any], **options: Any) -> list[rd.Event]:
     return decoded(rd.providers.decoder(name, **options), chunks)
 
 
-ODD = {"type": "of.tomorrow"}
-
-
 @pytest.mark.parametrize(
     ("wire_format", "chunks"),
     [
@@ -39,38 +36,6 @@ ODD = {"type": "of.tomorrow"}
 )
 def test_a_recording_is_decoded_as_by_its_name(wire_format: str, chunks: list[Any]) -> None:
     assert auto(chunks) == named(wire_format, chunks)
-
-
-@pytest.mark.parametrize("before", [0, 1, 19])
-def test_chunks_before_the_first_that_tells_are_held_and_decoded(before: int) -> None:
-    decoder = rd.providers.decoder("auto")
-    chunks = [*[ODD] * before, *ANTHROPIC]
-    assert all(not decoder.decode(chunk) for chunk in chunks[:before])
-    assert decoded(decoder, chunks[before:]) == named("anthropic-messages", chunks)
-
-
-def test_no_more_chunks_are_held_than_a_few_and_the_error_says_what_the_first_was() -> None:
-    decoder = rd.providers.decoder("auto")
-    for _ in range(19):
-        assert not decoder.decode(ODD)
-    with pytest.raises(rd.errors.UnknownWireFormatError, match="seen: type="):
-        decoder.decode({"other": 1})
-
-
-def test_a_stream_that_ends_before_it_has_told_is_an_error_and_an_empty_one_is_not() -> None:
-    decoder = rd.providers.decoder("auto")
-    assert not decoder.decode(ODD)
-    with pytest.raises(rd.errors.UnknownWireFormatError, match="seen: type="):
-        decoder.close()
-    assert not rd.providers.decoder("auto").close()
-
-
-@pytest.mark.parametrize("value", [3, None, object(), 1.5])
-def test_what_is_no_chunk_says_what_it_is(value: object) -> None:
-    decoder = rd.providers.decoder("auto")
-    assert not decoder.decode(value)
-    with pytest.raises(rd.errors.UnknownWireFormatError, match="a chunk is an object, this is"):
-        decoder.close()
 
 
 def test_options_go_to_the_format() -> None:
@@ -86,40 +51,12 @@ def test_options_go_to_the_format() -> None:
         auto(OPENAI, speed=2)
 
 
-def test_events_are_passed_on() -> None:
-    events = named("openai-chat", OPENAI)
-    assert auto(events) == events
-    with pytest.raises(rd.errors.MalformedChunkError, match="an event"):
-        auto([*events, OPENAI[0]])
-
-
-def test_the_chunks_in_a_helper_s_events_are_decoded_and_its_other_events_left_out() -> None:
-    class Event:
-        def __init__(self, type: str, **fields: Any) -> None:
-            self.type = type
-            self.__dict__ |= fields
-
-    helper = [
-        event
-        for chunk in OPENAI
-        for event in (Event("chunk", chunk=chunk), Event("content.delta", delta="x"))
-    ]
-    assert auto(helper) == named("openai-chat", OPENAI)
-
-
 @pytest.mark.parametrize("only", ["openai-chat", lambda: rd.providers.decoder("openai-chat")])
 def test_a_format_may_be_known(only: Any) -> None:
     body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in OPENAI)
     assert auto([body], only=only) == auto(OPENAI, only=only) == named("openai-chat", OPENAI)
     with pytest.raises(rd.errors.UnknownWireFormatError, match="morse"):
         rd.decode("auto", only="morse")
-
-
-def test_decode_auto_is_an_operator() -> None:
-    message = rx.from_iterable(ANTHROPIC).pipe(rd.decode("auto"), rd.scan_deltas(), rd.to_message()).run()
-    assert message.text == "Let me look."
-    body = rx.of(*(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in ANTHROPIC))
-    assert body.pipe(rd.decode("auto"), rd.scan_deltas(), rd.to_message()).run() == message
 
 
 def test_limits_are_those_of_the_parser_too() -> None:
@@ -197,17 +134,6 @@ def test_an_error_in_the_form_of_a_gateway_is_that_error(
     assert named(name, [chunk]) == [rd.events.StreamError(message, type_)]
 
 
-def test_chunks_that_no_format_knows_are_provider_events_and_the_end_says_that_nothing_was_read() -> None:
-    decoder = rd.providers.decoder("anthropic-messages")
-    odd = [event for _ in range(30) for event in decoder.decode(ODD)]
-    assert {type(event) for event in odd} == {rd.events.ProviderEvent}
-    with pytest.raises(
-        rd.errors.MalformedChunkError,
-        match=r"nothing .* as anthropic-messages: .*known: ag-ui, .*'of.tomorrow'",
-    ):
-        decoder.close()
-
-
 STRANGE: dict[str, list[Any]] = {
     "pydantic-ai": [
         {"event_kind": "part_start", "index": 0, "part": {"content": "Hi", "part_kind": "text"}},
@@ -244,20 +170,6 @@ def test_a_stream_of_which_nothing_can_be_read_is_an_error(name: str, strange: s
 
 
 @pytest.mark.parametrize(
-    ("sentence", "transient"), [("Service Unavailable", True), ("Not authenticated", False)]
-)
-@pytest.mark.parametrize("field", ["detail", "message"])
-def test_a_sentence_alone_is_the_error_of_who_stands_in_front(
-    field: str, sentence: str, transient: bool
-) -> None:
-    for chunks in ([{field: sentence}], [f'{{"{field}": "{sentence}"}}'.encode()]):
-        events = auto(chunks)
-        assert isinstance(events[-1], rd.events.StreamError)
-        assert events[-1].message == sentence
-        assert rd.errors.is_transient(rd.ProviderError.by(events[-1])) is transient
-
-
-@pytest.mark.parametrize(
     ("name", "chunk"),
     [
         ("openai-responses", {"type": "response.tomorrow"}),
@@ -273,40 +185,6 @@ def test_chunks_of_a_format_that_begin_no_reply_are_an_error(name: str, chunk: A
             rd.errors.MalformedChunkError, match=f"as {name}: no chunk begins a reply .seen: .*type="
         ):
             decode([chunk])
-
-
-@pytest.mark.parametrize("name", ["openai-chat", "anthropic-messages"])
-def test_a_stream_that_begins_and_is_cut_or_only_fails_or_is_empty_can_be_read(name: str) -> None:
-    first = {"openai-chat": OPENAI[0], "anthropic-messages": ANTHROPIC[0]}[name]
-    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    assert isinstance(named(name, [first])[0], rd.events.MessageStart)
-    assert auto([first]) == named(name, [first])
-    assert isinstance(named(name, [error])[-1], rd.events.StreamError)
-    assert named(name, []) == auto([]) == auto([rd.wire.DONE]) == []
-    assert named("anthropic-messages", [{"type": "ping"}]) == auto([{"type": "ping"}]) == []
-
-
-def test_a_stream_of_state_alone_is_no_mistake_where_the_format_carries_it() -> None:
-    for chunks in ([{"type": "STATE_SNAPSHOT", "snapshot": {}}], [("updates", {"node": {}})]):
-        name = "ag-ui" if isinstance(chunks[0], dict) else "langchain"
-        (event,) = named(name, chunks)
-        assert isinstance(event, rd.events.Custom if name == "ag-ui" else rd.events.ProviderEvent)
-
-
-def test_nothing_read_ends_the_operator_and_a_failure_of_the_source_comes_first() -> None:
-    with pytest.raises(rd.errors.MalformedChunkError, match="nothing of this stream"):
-        rx.of(*STRANGE["Codex"]).pipe(rd.decode("openai-chat")).run()
-    cut = rx.concat(rx.of(*STRANGE["Codex"]), rx.throw(ConnectionError("cut")))
-    with pytest.raises(ConnectionError, match="cut"):
-        cut.pipe(rd.decode("openai-chat")).run()
-
-
-def test_a_cached_content_of_gemini_is_no_reply() -> None:
-    cached = {"name": "cachedContents/a", "model": "models/m", "usageMetadata": {"totalTokenCount": 3}}
-    with pytest.raises(rd.errors.MalformedChunkError, match="nothing of this stream could be read as gemini"):
-        named("gemini", [cached])
-    with pytest.raises(rd.errors.UnknownWireFormatError, match="seen: model, name"):
-        rd.providers.detect(cached)
 
 
 def test_a_long_stream_of_another_format_is_refused_before_its_end() -> None:

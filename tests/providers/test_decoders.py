@@ -6,21 +6,12 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import pytest
-import reactivex as rx
-from reactivex import operators as ops
 from support.shared import recordings
 
 import rxdelta as rd
 
 OTHERS = ("misc-completions", "openai-assistants", "openai-transcription")
 """Recorded, and no format of ours: plain completions of old models, an API that is gone, no reply at all."""
-
-
-@pytest.mark.parametrize("wire_format", rd.providers.FORMATS)
-def test_a_format_is_known_by_its_name(wire_format: str) -> None:
-    decoder = rd.providers.decoder(wire_format)
-    assert decoder is not rd.providers.decoder(wire_format)
-    assert not decoder.close()
 
 
 def test_the_names_are_those_of_the_design() -> None:
@@ -57,28 +48,6 @@ def test_an_unknown_name_lists_those_there_are(name: str) -> None:
 def test_an_option_that_the_format_does_not_know_is_refused_where_it_was_written() -> None:
     with pytest.raises(rd.InvalidValueError, match="speed"):
         rd.decode("openai-chat", speed=2)
-
-
-@pytest.mark.parametrize(
-    ("chunk", "seen"),
-    [
-        ({"generation": "a"}, "seen: generation"),
-        ({}, "seen: no fields"),
-        ({"type": "thread.run.created", "id": "r"}, "seen: id, type='thread.run.created'"),
-        ({1: 2}, "seen: 1"),
-        ({"type": []}, "seen: type"),
-        ({"type": {}, "object": []}, "seen: object, type"),
-        ([], "this is []"),
-        (None, "this is None"),
-        ("data: x", "this is 'data: x'"),
-        (3, "this is 3"),
-    ],
-)
-def test_what_is_no_known_format_says_what_is_known_and_what_was_seen(chunk: Any, seen: str) -> None:
-    with pytest.raises(rd.errors.UnknownWireFormatError) as caught:
-        rd.providers.detect(chunk)
-    assert seen in str(caught.value)
-    assert "known: ag-ui, ai-sdk, anthropic-messages, " in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -120,23 +89,3 @@ def test_a_decoder_takes_so_many_choices_and_no_more(
         decoder.decode(chunk(1))
     assert caught.value.limit == "choices"
     assert decoder.decode(chunk(3))
-
-
-class Words:
-    """A user's decoder, which knows nothing but its own chunks."""
-
-    def decode(self, chunk: Any) -> list[rd.Event]:
-        return [rd.events.TextDelta(0, chunk["word"])]
-
-    def close(self) -> list[rd.Event]:
-        return []
-
-
-@pytest.mark.parametrize("wire_format", ["auto", "own"])
-def test_a_decoder_of_ones_own_never_gets_done(wire_format: str) -> None:
-    body = rx.of(b'data: {"word": "a"}\n\ndata: [DONE]\n\n', b'data: {"word": "b"}\n\ndata: [DONE]\n\n')
-    if wire_format == "own":
-        events = body.pipe(rd.parse_sse(), rd.decode(Words))
-    else:
-        events = body.pipe(rd.decode("auto", only=Words))
-    assert [event.text for event in events.pipe(ops.to_list()).run()] == ["a", "b"]

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from reactivex.disposable import SerialDisposable
 from reactivex.testing import TestScheduler
 from support.loops import run

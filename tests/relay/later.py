@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from reactivex.disposable import SerialDisposable
 
 import rxdelta as rd
-from rxdelta.relay._logs import End, News
-from rxdelta.relay._memory import Memory
+from rxdelta.relay.logs import End, News
+from rxdelta.relay.memory import Memory
 
 if TYPE_CHECKING:
     import asyncio
 
     from reactivex import abc
 
-    from rxdelta.relay._logs import Log, Name, Publisher, Seeker, Writer
+    from rxdelta.relay.logs import Log, Name, Publisher, Seeker, Writer
 
 __all__ = ["Later"]
 

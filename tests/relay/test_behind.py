@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 import reactivex as rx
 from core.strategies import events as any_event
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from reactivex.disposable import SerialDisposable
 from reactivex.subject import Subject
+from relay.comparing import folded, is_transient, number_of
 from relay.conftest import Opener
 from relay.promises import promised
 from relay.reading import said, until
-from relay.schedules import folded, is_transient, number_of
 from relay.test_reading import Tape, events_of, in_relay
 from support.loops import run, turns
 from support.runs import text, turn

@@ -16,7 +16,7 @@ from support.security_page import says
 
 import rxdelta as rd
 from rxdelta.relay import Relay
-from rxdelta.relay._bounds import bytes_of
+from rxdelta.relay.logs import bytes_of
 
 ev = rd.events
 MB = 2**20
@@ -75,8 +75,8 @@ def test_all_that_an_event_has_counts(open_relay: Opener) -> None:
 
 def test_an_event_counts_no_less_than_it_takes_in_the_stored_form() -> None:
     pytest.importorskip("msgspec")
-    from rxdelta.relay._shared._records import Form, Plain
-    from rxdelta.relay._store import LogKey
+    from rxdelta.relay.shared.records import Form, Plain
+    from rxdelta.relay.store import LogKey
 
     events = [
         *turn(text(0, "Hello"), call(1, "c1", "sea")),

@@ -6,8 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from functools import partial
-from threading import Event as Flag
-from threading import Thread
+from threading import Event as Flag, Thread
 from typing import Any
 
 import pytest
@@ -376,6 +375,7 @@ def test_a_server_that_is_away_holds_it_up_for_the_patience_at_most(
     run(main)
 
 
+@pytest.mark.slow
 def test_thousands_of_streams_end_in_few_round_trips_and_finished_ones_cost_nothing(
     server: ValkeyServer,
 ) -> None:

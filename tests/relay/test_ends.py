@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from threading import Barrier
 from threading import Event as Flag
 from typing import Any
 
@@ -15,19 +14,18 @@ from reactivex import Observable
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
+from relay.comparing import folded, now
 from relay.conftest import Opener
 from relay.reading import HELLO, read, told
-from relay.schedules import folded, now
 from support.loops import run, turns
 from support.runs import text, turn, within, woven
 
 import rxdelta as rd
-from rxdelta.relay import Entry, Relay, StreamUnreadableError
+from rxdelta.relay import Relay, StreamUnreadableError
 
 ev = rd.events
 START, BLOCK, *_ = HELLO
 BEGUN = HELLO[:4]
-JOINED = [START, BLOCK, ev.TextDelta(0, "He")]
 STOPPED = ev.MessageInterrupted("enough")
 
 
@@ -56,26 +54,6 @@ def silent(*events: rd.Event) -> tuple[Observable[rd.Event], list[str]]:
             life.append("closed")
 
     return rd.from_async_iterable(items), life
-
-
-def test_a_publisher_emits_what_it_writes_and_each_reader_gets_the_same() -> None:
-    async def main() -> None:
-        async with Relay.open() as relay:
-            source = Subject[rd.Event]()
-            published = told(source.pipe(relay.publish("chat")))
-            early = told(relay.watch("chat"))
-            entries = told(relay.entries("chat"))
-            await turns()
-            for event in HELLO:
-                source.on_next(event)
-                await turns(3)
-                assert published[-1] is early[-1] is entries[-1].event is event
-            source.on_completed()
-            await turns(3)
-            assert published == early == [*HELLO, "|"]
-            assert [type(entry) for entry in entries[:-1]] == [Entry] * len(HELLO)
-
-    run(main)
 
 
 def test_an_event_is_in_the_log_when_it_is_emitted() -> None:
@@ -114,22 +92,6 @@ def test_a_second_publisher_is_refused_before_anything_is_paid(ended: bool, open
             assert second == []
             assert await relay.start("chat", paid) is False
             assert second == []
-
-    run(main)
-
-
-def test_of_two_publishers_at_the_same_moment_one_wins(open_relay: Opener) -> None:
-    async def main() -> None:
-        async with open_relay() as relay:
-
-            def publish(name: str, go: Barrier) -> list[Any]:
-                go.wait(60)
-                return asyncio.run(read(rx.of(*HELLO).pipe(relay.publish(name))))
-
-            for number in range(50):
-                go = Barrier(2)
-                two = [asyncio.to_thread(publish, f"chat {number}", go) for _ in range(2)]
-                assert sorted(map(len, await asyncio.gather(*two))) == [1, len(HELLO) + 1]
 
     run(main)
 
@@ -553,26 +515,6 @@ def test_a_run_within_a_reading_doesnt_end_with_it() -> None:
     run(main)
 
 
-def test_leaving_the_relay_stops_what_is_live_for_publishers_and_readers() -> None:
-    async def main() -> None:
-        source, life = silent(*BEGUN)
-        other, other_life = silent(*BEGUN)
-        async with Relay.open() as relay:
-            assert await relay.start("run", source)
-            publishing = asyncio.create_task(read(other.pipe(relay.publish("chat"))))
-            readers = [asyncio.create_task(read(relay.watch(name))) for name in ("run", "chat", "nobody")]
-            await turns()
-        assert life == ["subscribed", "closed"]  # a run has closed its source when the block has been left
-        closed = ev.MessageInterrupted("the relay was closed")
-        assert await publishing == [*BEGUN, closed, "|"]
-        *followed, waited = [await reader for reader in readers]
-        assert followed == [[*JOINED, closed, "|"], [*BEGUN, closed, "|"]]
-        assert [type(one) for one in waited] == [StreamUnreadableError]
-        assert other_life == ["subscribed", "closed"]
-
-    run(main)
-
-
 def test_a_closed_relay_says_so_on_its_loop_and_on_another_when_that_is_gone(open_relay: Opener) -> None:
     async def check(relay: Relay) -> None:
         (error,) = await read(relay.watch("chat"))
@@ -595,26 +537,3 @@ def test_a_closed_relay_says_so_on_its_loop_and_on_another_when_that_is_gone(ope
 
     relay = asyncio.run(closed())
     run(lambda: check(relay))
-
-
-def test_deleting_frees_the_id_and_stops_a_live_stream_first(open_relay: Opener) -> None:
-    async def main() -> None:
-        async with open_relay() as relay:
-            source, life = silent(*BEGUN)
-            assert await relay.start("chat", source)
-            got: list[Any] = []
-            following = asyncio.create_task(read(relay.entries("chat"), got))
-            while not got:
-                await asyncio.sleep(0)
-            assert await relay.delete("chat") is True
-            assert await relay.delete("chat") is False
-            assert await relay.streams() == []
-            *entries, _ = await following
-            assert entries[-1].event == ev.MessageInterrupted("deleted")
-            await turns()
-            assert life == ["subscribed", "closed"]
-            assert await relay.start("chat", rx.of(*HELLO))
-            (error,) = await read(relay.watch("chat", entries[0].id))
-            assert isinstance(error, rd.InvalidValueError)  # an id of the earlier stream
-
-    run(main)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from relay.conftest import Opener
@@ -21,13 +20,13 @@ from support.loops import run, turns
 
 import rxdelta as rd
 from rxdelta.relay import Relay, StreamUnreadableError
-from rxdelta.relay._logs import End, Name
+from rxdelta.relay.logs import End, Name
 from rxdelta.testing import VirtualTime
 
 if TYPE_CHECKING:
     from reactivex import abc
 
-    from rxdelta.relay._logs import Seeker
+    from rxdelta.relay.logs import Seeker
 
 ev = rd.events
 START, BLOCK, *_ = HELLO

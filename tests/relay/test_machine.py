@@ -21,8 +21,7 @@ from typing import Any, ClassVar, TypeAlias
 import attrs
 import pytest
 import reactivex as rx
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -38,11 +37,11 @@ from support.valkey_servers import ValkeyServer, has_server
 
 import rxdelta as rd
 from rxdelta.relay import Entry, Relay, SqliteStore, Store
-from rxdelta.relay._places import store_at
-from rxdelta.relay._shared import _leases, _place
+from rxdelta.relay.places import store_at
+from rxdelta.relay.shared import place as _leases, place as _place
 from rxdelta.testing import MemoryStore
-from rxdelta.testing._virtual_loop import Clock, VirtualLoop
-from rxdelta.testing.stores._faulty import Faulty
+from rxdelta.testing.stores.traced import Faulty
+from rxdelta.testing.virtual_time import Clock, VirtualLoop
 
 ev = rd.events
 STEPS = 16

@@ -15,8 +15,8 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
+from relay.comparing import OPENED, left_behind, relay_objects
 from relay.reading import said, until
-from relay.schedules import OPENED, left_behind, relay_objects
 from support.loops import run, turns
 from support.runs import text, turn
 
@@ -126,7 +126,7 @@ def test_nothing_is_left_of_readers_that_leave_raise_or_give_up() -> None:
                 await turns(3)
             while (kept := left_behind(before))["Reader"]:  # those that wait for a lease
                 await asyncio.sleep(0.01)
-            assert kept.keys() == {*OPENED, "Name", "_Log", "Publication", "Room"}
+            assert kept.keys() == {*OPENED, "Name", "_Log", "Publication", "Budget"}
             assert kept["Publication"] == kept["_Log"] == 1
             publishing.dispose()
             await relay.delete("chat")

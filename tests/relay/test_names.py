@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from relay.conftest import Opener
 from relay.promises import promised
 from support.loops import run
@@ -25,8 +24,8 @@ from rxdelta.relay import Relay
 redis = pytest.importorskip("redis.asyncio")
 pytest.importorskip("msgspec")
 
-from rxdelta.relay._logs import Name  # noqa: E402
-from rxdelta.relay._valkey._keys import Keys, id_of, inbox_key, names_key  # noqa: E402
+from rxdelta.relay.logs import Name  # noqa: E402
+from rxdelta.relay.valkey.scripts import Keys, id_of, inbox_key, names_key  # noqa: E402
 
 HOSTILE = [
     "*", "?", "[a-z]*", "vict*", "victim*", "\\*", "^", "$", "+", "-", "(0", "0-0", "0-1", "~",

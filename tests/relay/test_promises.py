@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import reactivex as rx
+from relay.comparing import folded, is_transient, number_of
 from relay.conftest import Opener
 from relay.promises import claimed, promised, promises
 from relay.reading import HELLO, Source, read, said, until
-from relay.schedules import folded, is_transient, number_of
 from support.loops import run
 from support.runs import text, thought, turn
 
@@ -134,7 +134,7 @@ def test_what_the_publisher_emits_can_be_read(open_relay: Opener) -> None:
     run(main)
 
 
-@promised("Who must not wait for the store")
+@promised("A reader that must not wait for the store")
 def test_the_source_can_be_read_beside_the_relay(open_relay: Opener) -> None:
     async def main() -> None:
         async with two(open_relay) as (here, there):

@@ -8,17 +8,15 @@ from typing import Any
 import pytest
 import reactivex as rx
 from core.strategies import events as any_event
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from reactivex import Observable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
-from relay.schedules import folded, is_transient, now, number_of
-from support.runs import text, thought, turn
+from relay.comparing import folded, is_transient, number_of
+from support.runs import text, turn
 from support.shared import RECORDED, recordings
 
 import rxdelta as rd
-from rxdelta.core import is_over
 from rxdelta.relay import Entry, Relay
 
 ev = rd.events
@@ -95,39 +93,6 @@ def test_a_subscription_begins_at_once_so_what_is_published_in_the_same_moment_i
     in_relay(check)
 
 
-def test_behind_each_id_comes_each_event_as_it_was_published() -> None:
-    def check(relay: Relay) -> None:
-        tape = Tape(relay)
-        live = tape.read()
-        tape.publish(*HELLO)
-        tape.source.on_completed()
-        tape.play()
-        assert events_of(live) == [*HELLO, "|"]
-        ids = [entry.id for entry in live[:-1]]
-        assert len(set(ids)) == len(HELLO)
-        assert all(len(one) <= 64 and one.isascii() and one.isprintable() for one in ids)
-        for place, after in enumerate(ids, 1):
-            assert tape.read(after) == live[place:]
-
-    in_relay(check)
-
-
-def test_ids_of_an_earlier_stream_of_the_same_name_are_no_ids_of_this_one() -> None:
-    def check(relay: Relay) -> None:
-        first = Tape(relay, *HELLO)
-        (old, *_) = first.read()
-        assert now(relay.delete("chat"))
-        second = Tape(relay, *HELLO)
-        assert old.id not in [entry.id for entry in second.read()]
-        (error,) = second.read(old.id)
-        assert isinstance(error, rd.InvalidValueError)
-        assert error.field == "after"
-        (error,) = second.read(None, old.id)
-        assert error.field == "split_at"
-
-    in_relay(check)
-
-
 @pytest.mark.parametrize(
     "change", [lambda one: one[:-1] + "9", lambda one: f"{one}0", lambda one: "0" * 16 + one[16:]]
 )
@@ -154,94 +119,6 @@ def test_what_can_be_no_id_is_refused_at_once(name: str, after: Any) -> None:
                 relay.watch("chat", after)
 
     in_relay(check)
-
-
-WRONG_IDS: list[Any] = [
-    "",
-    "a" * 257,
-    "a\nb",
-    "a\x00",
-    "\ud800",
-    "a\u200b",
-    "\u00a0",
-    None,
-    3,
-    b"chat",
-    rx.never(),
-]
-
-
-@pytest.mark.parametrize("stream_id", WRONG_IDS, ids=lambda one: ascii(one)[:20])
-def test_a_stream_id_that_isnt_printable_is_refused_everywhere_at_once(stream_id: Any) -> None:
-    def check(relay: Relay) -> None:
-        for ask in (relay.publish, relay.watch, relay.entries):
-            with pytest.raises(rd.InvalidValueError, match="stream_id"):
-                ask(stream_id)
-        for do in (relay.cancel, relay.is_live, relay.delete, lambda one: relay.start(one, rx.never())):
-            with pytest.raises(rd.InvalidValueError, match="stream_id"):
-                now(do(stream_id))
-
-    in_relay(check)
-
-
-def test_ids_that_differ_in_a_character_are_different_streams() -> None:
-    ids = [
-        "a",
-        "A",
-        " a",
-        "a ",
-        "a" * 256,
-        "a" * 255,
-        "é",
-        "e\u0301",
-        "漢 字",
-        "a:cancel",
-        "a/b",
-        "a%2Fb",
-        "{a}",
-        "*",
-        "😀",
-    ]
-
-    def check(relay: Relay) -> None:
-        tapes = [Tape(relay, ev.Custom("who", number), stream_id=one) for number, one in enumerate(ids)]
-        assert now(relay.streams()) == ids
-        for number, tape in enumerate(tapes):
-            assert events_of(tape.read()) == [ev.Custom("who", number)]
-            assert now(relay.cancel(tape.stream_id))
-            assert [now(relay.is_live(one)) for one in ids[number + 1 :]] == [True] * (len(ids) - number - 1)
-
-    in_relay(check)
-
-
-def test_who_watches_what_nobody_publishes_waits_for_one_lease() -> None:
-    def check(relay: Relay) -> None:
-        scheduler, got = TestScheduler(), list[Any]()
-        relay.watch("chat").subscribe(
-            got.append, lambda error: got.append((type(error), scheduler.clock)), scheduler=scheduler
-        )
-        scheduler.advance_to(29)
-        assert got == []
-        scheduler.advance_to(100)
-        assert got == [(rd.errors.EmptyStreamError, 30.0)]
-
-    in_relay(check, lease=30)
-
-
-def test_a_publisher_that_comes_within_the_lease_is_followed_however_long_it_is_silent() -> None:
-    def check(relay: Relay) -> None:
-        scheduler, got, source = TestScheduler(), list[Any](), Subject[rd.Event]()
-        relay.watch("chat").subscribe(got.append, got.append, lambda: got.append("|"), scheduler=scheduler)
-        scheduler.advance_to(29)
-        source.pipe(relay.publish("chat")).subscribe()
-        scheduler.advance_to(1000)
-        assert got == []
-        source.on_next(HELLO[0])
-        source.on_completed()
-        scheduler.advance_to(1001)
-        assert got == [HELLO[0], "|"]
-
-    in_relay(check, lease=30)
 
 
 def custom(data: Any, id: str | None = None, name: str = "note", **more: Any) -> ev.Custom:
@@ -413,22 +290,6 @@ def test_a_split_keeps_joined_deltas_and_newer_data_apart() -> None:
             *HELLO[7:],
         ]
         assert split.id in [entry.id for entry in got]
-
-    in_relay(check)
-
-
-def test_a_conversation_of_several_messages_comes_whole() -> None:
-    published = [*turn(thought(0, "hm"), text(1, "one")), *turn(text(0, "two"), id="m2")]
-
-    def check(relay: Relay) -> None:
-        snapshots: list[rd.Snapshot] = []
-        tape = Tape(relay, *published)
-        messages = relay.watch("chat").pipe(rd.group_by_message())
-        messages.subscribe(
-            lambda one: one.pipe(rd.scan_deltas()).subscribe(snapshots.append), scheduler=tape.scheduler
-        )
-        tape.play()
-        assert [now.text for now in snapshots if is_over(now)] == ["one", "two"]
 
     in_relay(check)
 

@@ -379,7 +379,7 @@ def test_streams_lists_what_may_be_watched(open_relay: Opener) -> None:
 # When, and where.
 
 
-@says("Who watches already")
+@says("A reader that watches already")
 def test_who_watches_goes_on_when_the_answer_would_be_another() -> None:
     async def main() -> None:
         async with Relay.open() as relay:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import reactivex as rx
 from reactivex.subject import Subject
-from relay.schedules import folded
+from relay.comparing import folded
 from support.loops import run
 from support.runs import text, turn
 from support.security_page import says

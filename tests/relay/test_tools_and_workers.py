@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 from relay.later import Later
 from support.runs import call, text, turn
 
 import rxdelta as rd
 from rxdelta.relay import Relay
-from rxdelta.relay._logs import Name
+from rxdelta.relay.logs import Name
 from rxdelta.testing import VirtualTime
 
 ev = rd.events

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import Context, copy_context
 from typing import Any
 
 import pytest
 import reactivex as rx
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 from reactivex.subject import Subject
 from relay.later import Later
 from support.loops import run, turns
@@ -454,6 +453,34 @@ def test_a_stream_that_a_generator_begins_has_its_own_log() -> None:
             task.cancel()
 
     VirtualTime().run(main())
+
+
+@pytest.mark.parametrize("reader", [rd.iterate, rd.to_async_iterable, rd.to_iterable])
+def test_a_tool_in_a_generator_that_reads_events_waits_for_the_log_of_what_it_yields(reader: Any) -> None:
+    tool = Tool()
+
+    async def agent() -> AsyncIterator[rd.Event]:
+        if reader is rd.iterate:
+            async for event in rd.iterate(of(*ONE).pipe(tool.run())):
+                yield event
+        else:
+            async with rd.to_async_iterable(of(*ONE).pipe(tool.run())) as events:
+                async for event in events:
+                    yield event
+
+    def blocking() -> Iterator[rd.Event]:
+        with rd.to_iterable(of(*ONE).pipe(tool.run())) as events:
+            yield from events
+
+    async def main() -> None:
+        source = rd.from_iterable(blocking) if reader is rd.to_iterable else rd.from_async_iterable(agent)
+        relay, later = await published(source)
+        assert tool.calls == 0
+        assert results(await rest(relay, later, seconds=0.05)) == ["seen"]
+        assert tool.calls == 1
+
+    # A blocking reader's thread waits for the log, and virtual time would wait for the thread.
+    asyncio.run(main()) if reader is rd.to_iterable else VirtualTime().run(main())
 
 
 @pytest.mark.parametrize("moment", ["before the end", "behind it"])

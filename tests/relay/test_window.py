@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import reactivex as rx
 from reactivex.subject import Subject
+from relay.comparing import folded
 from relay.conftest import Opener
 from relay.later import Later
 from relay.reading import HELLO, Source, read, said, told, until
-from relay.schedules import folded
 from support.loops import run, turns
 from support.runs import call, turn
 from support.valkey_servers import ValkeyServer

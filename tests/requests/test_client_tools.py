@@ -12,7 +12,6 @@ from reactivex import operators as ops
 
 import rxdelta as rd
 
-Json = dict[str, Any]
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",
@@ -81,19 +80,6 @@ def test_a_call_of_a_tool_in_a_namespace_names_it_since_codex_finds_it_by_both_n
     )
     again = rd.to_request([back], "openai-responses")["input"]
     assert [item.get("namespace") for item in again] == ["agents", None, None]
-
-
-def test_openais_own_call_keeps_its_own_namespace() -> None:
-    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "spawn", "arguments": "{}"}
-    body = {"object": "response", "id": "r", "status": "completed", "output": [{**call, "namespace": "mine"}]}
-    events = rx.of(body).pipe(rd.decode("openai-responses"))
-    frames = events.pipe(rd.to_openai_responses(custom=custom(CODEX)), ops.to_list()).run()
-    (item,) = rd.wire.openai_response(frames)["output"]
-    assert item["namespace"] == "mine"
-
-
-def test_the_tools_go_on_to_their_own_provider_as_they_came() -> None:
-    assert rd.to_request("Hi", "openai-responses", tools=CODEX["tools"])["tools"] == CODEX["tools"]
 
 
 def test_tools_among_the_items_count_too_and_the_later_of_one_name() -> None:

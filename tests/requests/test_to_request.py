@@ -65,26 +65,6 @@ def test_a_conversation_in_either_provider_s_words() -> None:
     }
 
 
-def test_results_come_along_with_their_calls_in_the_calls_order() -> None:
-    message = reply(
-        call("a", result=rd.ToolResult("a", 1)), call("b"), call("c", result=rd.ToolResult("c", 3))
-    )
-    written = chat(message, rd.ToolResult("b", "two"))
-    assert [(one["tool_call_id"], one["content"]) for one in written[1:]] == [
-        ("a", "1"), ("b", "two"), ("c", "3"),
-    ]  # fmt: skip
-
-
-def test_of_two_results_for_a_call_the_later_counts() -> None:
-    message = reply(call("a", result=rd.ToolResult("a", "first")))
-    assert [one["content"] for one in chat(message, rd.ToolResult("a", "second"))[1:]] == ["second"]
-
-
-def test_results_find_their_message_also_behind_another_one() -> None:
-    written = chat(reply(call("a")), "Hurry!", rd.ToolResult("a", "done"))
-    assert [one["role"] for one in written] == ["assistant", "tool", "user"]
-
-
 def test_a_result_for_what_stands_there_in_the_provider_s_own_form_goes_behind_it() -> None:
     own = {"role": "assistant", "content": None, "tool_calls": [{"id": "z"}]}
     written = chat(own, rd.ToolResult("z", "x"), rd.ToolResult("y", "w"))
@@ -204,33 +184,54 @@ def test_media_in_anthropic_s_words(part: rd.ContentPart, written: Any) -> None:
     assert anthropic(user(part))["messages"][0]["content"] == [written]
 
 
-@pytest.mark.parametrize(
-    ("wire_format", "part"),
-    [
-        ("openai-chat", rd.ContentPart("video", "QUJD")),
-        ("anthropic-messages", rd.ContentPart("audio", "QUJD")),
+IMAGE = rd.ContentPart("image")
+STORED = rd.ContentPart("image", None, {"file_id": "f1"})
+NOT_SAID: dict[str, list[rd.ContentPart]] = {
+    "openai-chat": [rd.ContentPart("video", "QUJD")],
+    "openai-responses": [
+        rd.ContentPart("audio", "QUJD"),
+        rd.ContentPart("video", "QUJD"),
+        IMAGE,
+        rd.ContentPart("file"),
     ],
+    "anthropic-messages": [rd.ContentPart("audio", "QUJD")],
+    "bedrock-converse": [
+        rd.ContentPart("image_url", "https://x/y.png"),
+        rd.ContentPart("image", "QUJD", {"mime_type": "image/tiff"}),
+        rd.ContentPart("image", "no base64!"),
+        rd.ContentPart("file", None, {"file_id": "f"}),
+        thought("mine"),
+    ],
+    "cohere": [rd.ContentPart("file", "QUJD"), STORED, thought("mine")],
+    "gemini": [STORED, rd.ContentPart("refusal", "No.")],
+    "gemini-interactions": [STORED, rd.ContentPart("refusal", "No.")],
+    "langchain": [thought("mine"), IMAGE],
+    "mistral": [rd.ContentPart("video", "QUJD"), IMAGE, thought("mine")],
+    "ollama": [
+        rd.ContentPart("image_url", "https://x/y.png"),
+        rd.ContentPart("file", "QUJD"),
+        rd.ContentPart("unsupported", None, {"type": "new"}),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("wire_format", "part"), [(name, part) for name, all_ in NOT_SAID.items() for part in all_]
 )
 def test_what_a_person_says_and_the_format_cannot_is_refused(wire_format: str, part: rd.ContentPart) -> None:
     with pytest.raises(rd.InvalidValueError, match=f"{part.type} from the user, which {wire_format}"):
         rd.to_request([user(part)], wire_format)
 
 
-def test_an_id_that_anthropic_refuses_is_made_one_it_takes_on_both_sides() -> None:
-    written = anthropic(reply(call("functions.f:0", result=rd.ToolResult(None, "x"))))["messages"]
-    assert written[0]["content"][0]["id"] == written[1]["content"][0]["tool_use_id"] == "functions_f_0"
+@pytest.mark.parametrize("wire_format", ["gemini", "gemini-interactions", "mistral"])
+def test_what_no_format_takes_from_the_system_is_refused(wire_format: str) -> None:
+    with pytest.raises(rd.InvalidValueError, match=f"image from the system, which {wire_format}"):
+        rd.to_request([system(rd.ContentPart("image", "QUJD"))], wire_format)
 
 
 def test_a_reply_without_anything_that_can_be_said_is_left_out_where_it_would_be_refused() -> None:
     assert anthropic(reply())["messages"] == []
     assert chat(reply()) == [{"role": "assistant", "content": ""}]
-
-
-def test_one_message_needs_no_list() -> None:
-    assert rd.to_request(reply(text("Hi")), "openai-chat") == {
-        "messages": [{"role": "assistant", "content": "Hi"}]
-    }
-    assert rd.to_request("Hi", "openai-chat") == {"messages": [{"role": "user", "content": "Hi"}]}
 
 
 def test_custom_calls_go_back_as_text() -> None:
@@ -279,22 +280,6 @@ def test_what_is_no_name_of_a_format_is_refused(wrong: Any) -> None:
     with pytest.raises(rd.InvalidValueError) as refused:
         rd.to_request(["Hi"], wrong)
     assert (refused.value.field, refused.value.value) == ("wire_format", wrong)
-
-
-def test_a_format_that_is_only_read_says_why() -> None:
-    with pytest.raises(
-        rd.errors.UnknownWireFormatError, match=r"'openai-completions', because .* without turns; there"
-    ):
-        rd.to_request(["Hi"], "openai-completions")
-    assert "openai-completions" not in rd.requests.REQUEST_FORMATS
-
-
-def test_the_messages_are_plain_json_of_their_own() -> None:
-    own = {"role": "user", "content": [{"type": "text", "text": "Hi"}]}
-    (written,) = chat(own)
-    assert written == own
-    written["content"].append("more")
-    assert len(own["content"]) == 1
 
 
 EVIL = {

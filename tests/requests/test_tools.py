@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
 
@@ -163,29 +162,9 @@ def tides(port: str, days: int = 1, *, unit: Literal["m", "ft"] = "m") -> str:
     return f"{port}: {days} {unit}"
 
 
-async def now() -> str:
-    return "noon"
-
-
 def parameters_of(tool: Any) -> Any:
     (written,) = tools_of("openai-chat", tool)
     return written["function"]["parameters"]
-
-
-def test_the_functions_that_run_tools_takes_are_definitions_too() -> None:
-    pytest.importorskip("pydantic")
-    first, second = tools_of("openai-chat", {"high_tides": tides, "now": now})
-    function = first["function"]
-    assert (function["name"], function["description"]) == ("high_tides", "The next high tides of a port.")
-    properties = function["parameters"]["properties"]
-    assert {name: properties[name]["type"] for name in properties} == {
-        "port": "string",
-        "days": "integer",
-        "unit": "string",
-    }
-    assert (properties["unit"]["enum"], function["parameters"]["required"]) == (["m", "ft"], ["port"])
-    assert second["function"].keys() == {"name", "parameters"}
-    assert [tool["function"]["name"] for tool in tools_of("openai-chat", [tides, now])] == ["tides", "now"]
 
 
 @dataclasses.dataclass
@@ -227,23 +206,6 @@ def test_whatever_can_be_called_by_names() -> None:
     assert written["input_schema"] == {"type": "object", "properties": {"days": days}, "required": ["days"]}
 
 
-def test_a_dataclass_without_a_docstring_has_no_description() -> None:
-    pytest.importorskip("pydantic")
-
-    @dataclasses.dataclass
-    class Silent:
-        days: int
-
-    @dataclasses.dataclass
-    class Described:
-        """(Tides) of some days."""
-
-        days: int
-
-    assert tools_of("anthropic-messages", [Silent])[0].keys() == {"name", "input_schema"}
-    assert tools_of("anthropic-messages", [Described])[0]["description"] == "(Tides) of some days."
-
-
 def test_a_function_that_pydantic_calls_gets_what_its_hints_say() -> None:
     pydantic = pytest.importorskip("pydantic")
 
@@ -275,12 +237,6 @@ def test_a_providers_own_tools_stay_as_they_are() -> None:
     assert tools_of("gemini", [own, NOW]) == [{"functionDeclarations": [{"name": "now"}]}, own]
     assert tools_of("gemini", [own]) == [own]
     assert search == {"type": "web_search_20250305", "name": "web_search"}
-
-
-@pytest.mark.parametrize("none", [None, [], {}, ()])
-@pytest.mark.parametrize("wire_format", rd.requests.REQUEST_FORMATS)
-def test_no_tools_are_no_field(wire_format: str, none: Any) -> None:
-    assert rd.to_request("Hi", wire_format, tools=none) == rd.to_request("Hi", wire_format)
 
 
 @pytest.mark.parametrize(
@@ -316,13 +272,6 @@ def test_hints_without_a_schema_are_refused() -> None:
         assert "For further information" not in str(refused.value)
     with pytest.raises(rd.InvalidValueError, match="pass a ToolDefinition with the schema"):
         rd.to_request("Hi", "openai-chat", tools=[odd])
-
-
-def test_without_pydantic_only_functions_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pydantic", None)
-    assert tools_of("openai-chat", [TIDES])
-    with pytest.raises(ImportError, match=r"rxdelta\[tools\].*ToolDefinition"):
-        rd.to_request("Hi", "openai-chat", tools=[tides])
 
 
 def test_a_format_that_takes_no_tools_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gc
 import logging
-import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
-from reactivex import Observable, abc, compose
-from reactivex import operators as ops
+from reactivex import Observable, abc, compose, operators as ops
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
@@ -80,9 +78,6 @@ def mapper() -> Any:
     return rd.building.lift_map("upper", lambda _: Upper())
 
 
-ALL = pytest.mark.parametrize("make", [machine, state, mapper])
-
-
 def read(source: Observable[Any], on_value: Callable[[Any], object] = lambda _: None) -> list[Any]:
     got: list[Any] = []
 
@@ -125,100 +120,6 @@ def test_an_error_of_the_source_is_passed_on_without_a_trace_of_its_own() -> Non
     error = ValueError()
     assert read(rx.throw(error).pipe(machine(), state(), mapper())) == [error]
     assert error.__traceback__ is None
-
-
-@ALL
-def test_an_observer_that_pushes_into_the_source_waits_its_turn(make: Callable[[], Any]) -> None:
-    plain = read(rx.of("a", "b", "c").pipe(make()))
-    source = Subject[str]()
-
-    def push(value: str) -> None:
-        if value in ("a", "A") and len(got) == 1:
-            source.on_next("b")
-            source.on_next("c")
-            source.on_completed()
-            source.on_completed()
-
-    got: list[Any] = []
-    source.pipe(make()).subscribe(
-        lambda value: (got.append(value), push(value)), got.append, lambda: got.append("|")
-    )
-    source.on_next("a")
-    assert got == plain
-
-
-@ALL
-@pytest.mark.parametrize("synchronous", [False, True])
-def test_an_observer_that_raises_has_left_and_raises_to_the_source(
-    make: Callable[[], Any], synchronous: bool
-) -> None:
-    got: list[Any] = []
-
-    def draw(value: Any) -> None:
-        got.append(value)
-        raise BOOM
-
-    if synchronous:
-        with pytest.raises(ValueError, match="boom"):
-            rx.of("a", "b").pipe(make()).subscribe(draw, got.append)
-    else:
-        source = Subject[str]()
-        source.pipe(make()).subscribe(draw, got.append)
-        with pytest.raises(ValueError, match="boom"):
-            source.on_next("a")
-        source.on_next("b")
-        assert source.observers == []
-    assert got in (["a"], ["A"])
-
-
-def test_an_observer_that_raises_within_subscribe_raises_there() -> None:
-    def subscribe(observer: abc.ObserverBase[str], _: abc.SchedulerBase | None = None) -> abc.DisposableBase:
-        observer.on_next("a")
-        return Disposable()
-
-    got: list[Any] = []
-
-    def draw(_: Any) -> None:
-        raise BOOM
-
-    with pytest.raises(ValueError, match="boom"):
-        Observable(subscribe).pipe(machine(), mapper()).subscribe(draw, got.append)
-    assert got == []
-
-
-@pytest.mark.parametrize("make", [machine, state])
-def test_a_second_thread_does_not_wait_for_a_busy_observer(make: Callable[[], Any]) -> None:
-    source, got = Subject[str](), list[str]()
-    entered, go_on = threading.Event(), threading.Event()
-
-    def draw(value: str) -> None:
-        if value == "a":
-            entered.set()
-            assert go_on.wait(10)
-        got.append(value)
-
-    source.pipe(make()).subscribe(draw)
-    thread = threading.Thread(target=source.on_next, args=("a",))
-    thread.start()
-    assert entered.wait(10)
-    source.on_next("b")
-    assert got == []
-    go_on.set()
-    thread.join()
-    assert got == ["a", "A", "b", "B"]
-
-
-@ALL
-def test_nothing_follows_a_reader_that_has_left(make: Callable[[], Any]) -> None:
-    left: list[int] = []
-
-    def subscribe(observer: abc.ObserverBase[str], _: abc.SchedulerBase | None = None) -> abc.DisposableBase:
-        for value in ("a", "b", "?", "c"):
-            observer.on_next(value)
-        return Disposable(lambda: left.append(1))
-
-    assert len(read(Observable(subscribe).pipe(make(), ops.take(1)))) == 2
-    assert left == [1]
 
 
 def test_an_effect_waits_for_the_chain_and_for_the_turn() -> None:

@@ -19,7 +19,7 @@ from reactivex.scheduler import NewThreadScheduler
 from reactivex.scheduler.eventloop import AsyncIOScheduler
 
 import rxdelta as rd
-from rxdelta.aio._reader_session import ReaderSession
+from rxdelta.aio.reading import ReaderSession
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

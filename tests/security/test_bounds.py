@@ -175,11 +175,11 @@ def test_the_queues_are_those_of_the_page() -> None:
     (most,) = row("values that wait for a reader")
     for door in (rd.for_each, rd.iterate, rd.to_async_iterable, rd.to_iterable):
         assert inspect.signature(door).parameters["maxsize"].default == most
-    from rxdelta.aio import _to_async_iterable  # whose tests show that a reader ends there
+    from rxdelta.aio import reading  # whose tests show that a reader ends there
 
-    lag_mib = _to_async_iterable._MAX_LAG_TEXT_BYTES // 2**20
-    assert [*_to_async_iterable._MAX_LAG.values(), lag_mib] == row("values by which a reader")
-    assert row("text that waits") == [_to_async_iterable._TEXT_BYTES // 2**20]
+    lag_mib = reading._MAX_LAG_TEXT_BYTES // 2**20
+    assert [*reading._MAX_LAG.values(), lag_mib] == row("values by which a reader")
+    assert row("text that waits") == [reading._TEXT_BYTES // 2**20]
 
 
 @says(

@@ -129,7 +129,7 @@ def test_an_answer_that_is_none_allows_nothing(said: Any) -> None:
         rd.requests.approvals_from_ag_ui({**RUN, "resume": resume})
 
 
-@says("Of several answers for one call")
+@says("If several answers for one call differ")
 @pytest.mark.parametrize("said", [(True, False), (False, True)])
 def test_a_refusal_stands_beside_a_permission(said: tuple[bool, bool]) -> None:
     till = Till()
@@ -334,7 +334,7 @@ def test_a_tools_result_names_what_everybody_may_read() -> None:
         assert SECRET in json.dumps([one.to_dict() for one in with_result(part, allow=("file_id",))[door]()])
 
 
-@says("What is stored with the provider, and")
+@says("Names of anything stored with the provider")
 @pytest.mark.parametrize(
     "named",
     [
@@ -349,7 +349,7 @@ def test_a_client_names_nothing_that_the_provider_stores(named: Json) -> None:
         rd.requests.from_openai_responses({"input": "Hi", **named})
 
 
-@says("Of `cache_control` the words", "A client may so decide")
+@says("In `cache_control`, the words", "A client may so decide")
 def test_a_client_may_ask_for_a_cache_and_for_nothing_else_with_it() -> None:
     asked = {"type": "ephemeral", "ttl": "1h", "secret": SECRET}
     text = {"type": "text", "text": "Hi", "cache_control": asked}
@@ -377,7 +377,7 @@ def test_an_address_of_the_own_network_is_admitted() -> None:
         assert read()
 
 
-@says("Of a model's items", "**A browser's message does too much.**")
+@says("Items in the provider's own form", "**A browser's message does too much.**")
 def test_what_no_model_makes_does_not_come_back() -> None:
     upload = {"type": "unsupported", "options": {"type": "container_upload", "file_id": SECRET}}
     custom = {"type": "custom", "kind": "x", "providerMetadata": {"rxdelta": upload}}

@@ -58,30 +58,30 @@ def test_no_connection_no_file_no_program() -> None:
     }  # fmt: skip
     found = {name: modules & forbidden for name, (modules, _) in sources().items()}
     assert {name: modules for name, modules in found.items() if modules} == {
-        "aio/_from_iterable.py": {"socket"},  # to shut down a connection that the program has opened
-        "cli/_inspect.py": {"pathlib"},  # for the name of a file
-        "cli/_lines.py": {"shutil"},  # for the width of the terminal
-        "cli/_record.py": {"shutil", "subprocess"},  # the command that it records
-        "relay/_postgres_lines.py": {"socket"},  # to shut down a connection
-        "relay/_sqlite.py": {"sqlite3"},  # the file of `sqlite:////path`
-        "relay/_sqlite_tables.py": {"sqlite3"},
-        "relay/_valkey/_lines.py": {"socket"},  # for the size of a buffer
-        "relay/_workers.py": {"pathlib"},  # for the name of the program
-        "testing/_http.py": {"socket"},  # the server of a fake provider
+        "aio/threads.py": {"socket"},  # to shut down a connection that the program has opened
+        "cli/inspect.py": {"pathlib"},  # for the name of a file
+        "cli/output.py": {"shutil"},  # for the width of the terminal
+        "cli/record.py": {"shutil", "subprocess"},  # the command that it records
+        "relay/postgres_lines.py": {"socket"},  # to shut down a connection
+        "relay/sqlite.py": {"sqlite3"},  # the file of `sqlite:////path`
+        "relay/sqlite_tables.py": {"sqlite3"},
+        "relay/valkey/lines.py": {"socket"},  # for the size of a buffer
+        "relay/places.py": {"pathlib"},  # for the name of the program
+        "testing/http.py": {"socket"},  # the server of a fake provider
     }
     files = [name for name, (_, functions) in sources().items() if "open" in functions]
     assert files == [
-        "cli/_files.py",
-        "cli/_main.py",  # where the output of a closed terminal goes
+        "cli/files.py",
+        "cli/main.py",  # where the output of a closed terminal goes
         "operators/edges/encode.py",  # has a parameter of this name
-        "recording/_reading.py",  # the recording that the program names
-        "recording/_recorder.py",
+        "recording/reading.py",  # the recording that the program names
+        "recording/recorder.py",
     ]
     assert {name: found for name, (_, functions) in sources().items() if (found := functions & REACHES)} == {
-        "cli/_inspect.py": {".write_bytes"},  # the page that `rxdelta inspect` writes
-        "cli/_record.py": {".Popen"},  # the command that it records
-        "recording/_recorder.py": {".unlink"},  # the recording that the program names
-        "testing/stores/_processes.py": {".create_subprocess_exec"},  # the check of a store
+        "cli/inspect.py": {".write_bytes"},  # the page that `rxdelta inspect` writes
+        "cli/record.py": {".Popen"},  # the command that it records
+        "recording/recorder.py": {".unlink"},  # the recording that the program names
+        "testing/stores/bench.py": {".create_subprocess_exec"},  # the check of a store
     }
 
 
@@ -156,7 +156,7 @@ def test_a_fake_provider_is_reached_from_this_machine_only() -> None:
 def test_no_code_is_made_of_input() -> None:
     run_code = {"eval", "exec", "compile", "__import__"}
     assert {name: found for name, (_, functions) in sources().items() if (found := functions & run_code)} == {
-        "core/_fast_constructor.py": {"exec"}  # of names in our own source
+        "core/fast_constructor.py": {"exec"}  # of names in our own source
     }
     unpickles = {"pickle", "marshal", "shelve", "dill", "yaml", "runpy", "code"}
     assert [name for name, (modules, _) in sources().items() if modules & unpickles] == []
@@ -210,8 +210,8 @@ def test_telemetry_is_where_it_was_put() -> None:
         if any(map(re.compile("opentelemetry").match, modules))
     ]
     assert reports == [
-        "aio/_meter.py",
+        "aio/queues.py",
         "operators/watching/tap_otel.py",
-        "relay/_metrics.py",
-        "relay/_relay.py",
+        "relay/metrics.py",
+        "relay/relay.py",
     ]

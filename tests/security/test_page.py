@@ -22,7 +22,7 @@ OF_THE_PAGES = [
     "What a hostile provider",
     "Each sentence below",
     "[SECURITY.md]",
-    "What is bounded",
+    "The [table of limits]",
     "[docs/production/security.md]",
 ]
 """What a page says of itself."""

@@ -121,7 +121,7 @@ def test_a_scope_refuses_all_that_is_not_allowed_and_says_nothing(opened: Any) -
     run(main)
 
 
-@says("Who watches already")
+@says("A reader that watches already")
 def test_who_watches_goes_on(opened: Any) -> None:
     async def main() -> None:
         async with opened as relay:

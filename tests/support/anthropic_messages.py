@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rxdelta.core import Fold, ProtocolChecker, Snapshot, ToolCall, thaw
 from rxdelta.core.events import Event, MessageFinish, MessageStart, ProviderEvent, StreamError
 from rxdelta.formats.anthropic_messages.decoder import AnthropicMessagesDecoder
-from rxdelta.formats.known_calls import knowing_calls
+from rxdelta.formats.calls import knowing_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, is_typeddict
 from reactivex import Observable
 
 import rxdelta as rd
-from rxdelta.cli._main import _parser
+from rxdelta.cli.main import _parser
 from rxdelta.relay import Relay
 
 __all__ = [

@@ -8,7 +8,7 @@ import rxdelta as rd
 from rxdelta.core import Fold, ProtocolChecker, Snapshot, ToolCall, thaw
 from rxdelta.core.events import Event
 from rxdelta.formats.bedrock_converse.decoder import BedrockConverseDecoder
-from rxdelta.formats.known_calls import knowing_calls
+from rxdelta.formats.calls import knowing_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,8 +7,8 @@ from typing import Any
 import rxdelta as rd
 from rxdelta.core import Event, Fold, ProtocolChecker
 from rxdelta.core.events import StreamError
+from rxdelta.formats.calls import knowing_calls
 from rxdelta.formats.gemini.decoder import GeminiDecoder
-from rxdelta.formats.known_calls import knowing_calls
 
 Chunk = dict[str, Any]
 

@@ -35,6 +35,7 @@ class Subscription:
 
     Attributes:
         sent: What it was sent while it had neither ended nor been disposed.
+        scheduler: The one that came with it.
     """
 
     on_next: Callable[[Any], None]
@@ -42,6 +43,7 @@ class Subscription:
     on_completed: Callable[[], None]
     disposed: bool = False
     sent: list[Any] = attrs.Factory(list[Any])
+    scheduler: abc.SchedulerBase | None = None
 
 
 class Source(Observable[Any]):
@@ -82,7 +84,9 @@ class Source(Observable[Any]):
     ) -> abc.DisposableBase:
         if callable(getattr(on_next, "on_next", None)):
             on_next, on_error, on_completed = on_next.on_next, on_next.on_error, on_next.on_completed
-        subscription = Subscription(on_next or noop, on_error or noop, on_completed or noop)
+        subscription = Subscription(
+            on_next or noop, on_error or noop, on_completed or noop, scheduler=scheduler
+        )
         if self.ended is not None and self._restarts:
             self.place, self.ended = 0, None
         self.subscriptions.append(subscription)
@@ -100,6 +104,9 @@ class Source(Observable[Any]):
             self.push()
         if self._end is not None and self.ended is None and self.place >= self._opening:
             self.finish(self._end)
+            if self._values and not self._restarts:  # and it isn't over then, before it has returned
+                self.emit(self._values[-1])
+                self.finish("completed")
 
     @property
     def open(self) -> list[Subscription]:
@@ -174,6 +181,7 @@ class Bench:
         self.faults: list[str] = []
         self.probes: list[Probe] = []
         self.raised: list[BaseException] = []
+        self.escaped: list[BaseException] = []  # to whoever had called
         self.is_racing = False  # threads that nobody waits for: what one has begun to emit may come when another has disposed
         self.is_disturbed = False  # so that nobody can say what must come out
         self.pipeline = make(self)
@@ -183,7 +191,9 @@ class Bench:
         try:
             act(*arguments)
         except BaseException as error:
-            if error not in self.raised:
+            if error in self.raised:
+                self.escaped.append(error)
+            else:
                 self.faults.append(f"{what} raised {error!r}")
 
     def subscribe(self, plan: Plan | None = None, inner: Plan | None = None) -> None:

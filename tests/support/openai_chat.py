@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import ContentPart, Fold, Message, ProtocolChecker, Snapshot, events, thaw
 from rxdelta.core.events import Event, StreamError
-from rxdelta.formats.known_calls import knowing_calls
+from rxdelta.formats.calls import knowing_calls
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder
 
 if TYPE_CHECKING:

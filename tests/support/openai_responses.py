@@ -7,7 +7,7 @@ from typing import Any
 
 from rxdelta.core import ContentPart, Fold, ProtocolChecker, Snapshot
 from rxdelta.core.events import Event, StreamError
-from rxdelta.formats.known_calls import knowing_calls
+from rxdelta.formats.calls import knowing_calls
 from rxdelta.formats.openai_responses.decoder import OpenAIResponsesDecoder
 
 Chunk = dict[str, Any]

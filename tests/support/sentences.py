@@ -1,7 +1,9 @@
-"""Sentences that lean on pronouns and connectives: how many the docstrings and comments of each file have.
+"""Hard sentences: how many the docstrings and comments of each file of the package have, and each page.
 
 A sentence of six words or more counts if at least two fifths of its words are pronouns and connectives: it is hard
-to read, because it names few things. `tests/sentences.json` holds how many each file may still have.
+to read, because it names few things. A sentence of any length counts if its subject is a clause ("Who joins late gets
+…", "What is held comes first") or follows an "Of …", because a reader learns late what it speaks of. Headings and
+questions don't count. `tests/sentences.json` holds how many each file may still have.
 
     python tests/support/sentences.py            compare with the baseline; exit code 1 if they differ
     python tests/support/sentences.py --list     the sentences themselves, worst first
@@ -14,7 +16,7 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,11 +31,25 @@ LEANING = (
 )
 LEANS = frozenset(LEANING.split())
 WORD = re.compile(r"[A-Za-z']+")
-END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
+END = re.compile(r"(?<=[.!?])\s+(?=\*{0,2}[A-Z`])|(?<=[.!?:]\*\*)\s+")
+AUXILIARIES = (
+    "is isn't are was wasn't were has hasn't have had can can't could may might must shall should will won't would "
+    "does doesn't did didn't came comes"
+)
+BACKWARDS = re.compile(
+    rf"[\W_]*(?:(?:Who|Whoever|What|Whatever)\s+(?:\w+s\b|(?:{'|'.join(AUXILIARIES.split())})(?![\w']))|Of\s)"
+)
+BREAK = re.compile(
+    r"\n\s*\n|\n\s*(?:[-*]|\d+\.)\s|\n\s+\*{0,2}\w+:\s|\s\|\s"
+)  # a paragraph, an item, an argument, a cell
 STRING_OR_COMMENT = re.compile(
     r'''"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*''', re.DOTALL
 )  # much quicker than `tokenize`
 EXAMPLE = re.compile(r"^\s*Example:|^\s*>>>", re.MULTILINE)
+
+
+FENCE = re.compile(r"^ *(`{3,})(?!\{(?:glossary|note|tip|warning)\}).*?^ *\1 *$", re.DOTALL | re.MULTILINE)
+LABEL = re.compile(r"^#.*$|^\(.+\)=$", re.MULTILINE)
 
 
 class Sentence(NamedTuple):
@@ -51,7 +67,30 @@ def sentences(source: str) -> list[Sentence]:
             share = sum(word.lower() in LEANS for word in words) / max(len(words), 1)
             if len(words) >= SHORTEST and share >= SHARE:
                 found.append(Sentence(line, sentence, share))
+        found += _backwards(line, text, found)
     return found
+
+
+def page_sentences(text: str) -> list[Sentence]:
+    """The sentences of a page that begin with a clause, outside of its code and headings."""
+    found: list[Sentence] = []
+    for pattern in (FENCE, LABEL):
+        text = pattern.sub(lambda match: "\n" * match[0].count("\n"), text)
+    end = 0
+    for paragraph in re.split(r"(\n(?: *\n)+)", text):
+        line = text.count("\n", 0, end) + 1
+        end += len(paragraph)
+        found += _backwards(line, paragraph, [])
+    return found
+
+
+def _backwards(line: int, text: str, counted: Sequence[Sentence]) -> Iterator[Sentence]:
+    """The sentences that begin with a clause and aren't counted yet."""
+    known = {sentence.text for sentence in counted if sentence.line == line}
+    for piece in BREAK.split(f"\n{text}"):
+        for sentence in END.split(" ".join(piece.split())):
+            if BACKWARDS.match(sentence) and not sentence.rstrip("*").endswith("?") and sentence not in known:
+                yield Sentence(line, sentence, 0.0)
 
 
 def _docstrings(source: str) -> Iterator[tuple[int, str]]:
@@ -88,11 +127,13 @@ def _without_string(found: re.Match[str]) -> str:
 
 
 def files() -> dict[str, list[Sentence]]:
-    """The sentences that count, of each file of the package that has any."""
+    """The sentences that count, of each file of the package and each page that has any."""
     found = {
         path.relative_to(ROOT).as_posix(): sentences(path.read_text("utf-8"))
         for path in sorted((ROOT / "rxdelta").rglob("*.py"))
     }
+    for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]):
+        found[path.relative_to(ROOT).as_posix()] = page_sentences(path.read_text("utf-8"))
     return {name: counted for name, counted in found.items() if counted}
 
 
@@ -132,7 +173,8 @@ def main(arguments: list[str]) -> int:
             return 1 if different else 0
         case ["--list"]:
             worst = sorted((-one.share, name, one) for name, counted in found.items() for one in counted)
-            print(*(f"{-share:.0%} {name}:{one.line}  {one.text}" for share, name, one in worst), sep="\n")
+            kinds = ((f"{-share:.0%}" if share else "begins", name, one) for share, name, one in worst)
+            print(*(f"{kind} {name}:{one.line}  {one.text}" for kind, name, one in kinds), sep="\n")
             return 0
         case ["--lower"]:
             try:

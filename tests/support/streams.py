@@ -191,8 +191,9 @@ def _cut(draw: Random, events: Events, choice: int = 0) -> Events:
     """The first part of these events, which ends within a call."""
     place = draw.randint(len(events) // 3, len(events) - 2)
     start = {"type": "tool_call_chunk", "id": "cut", "name": "find"}
+    so_far = [event for event in events[:place] if not isinstance(event, ev.MessageFinish)]
     return [
-        *events[:place],
+        *so_far,
         ev.BlockStart(9, start, choice=choice),
         ev.ToolCallDelta(9, '{"wh', choice=choice),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import rxdelta as rd
 from rxdelta.formats import registry
-from rxdelta.formats.media import medium_of
+from rxdelta.formats.conversation import medium_of
 
 __all__ = ["overlap", "read", "told"]
 

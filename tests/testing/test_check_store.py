@@ -81,7 +81,7 @@ def test_a_fault_has_all_laws_that_are_broken_and_the_calls_that_led_there() -> 
     assert isinstance(fault, rd.errors.RxDeltaError)
     assert {result.part for result in fault.report.failed} == {"free", "names"}
     text = str(fault)
-    assert text.startswith("3 of 5 laws of a store don't hold:\n\nfree: it's told True also for")
+    assert text.startswith("3 of 5 laws of a store don't hold:\n\nfree: it returns True also for")
     assert "\n  free: False and not True\n  the last calls:\n" in text
     assert ".begin(" in text
     assert ".free(" in text

@@ -86,8 +86,8 @@ def test_processes_that_are_killed_lose_nothing(file: Path) -> None:
 @pytest.mark.parametrize(
     ("store", "words"),
     [
-        ("WritesLater", "records that a killed process was told are written"),
-        ("BeginsTwice", "processes that were told that their log has begun: 2"),
+        ("WritesLater", "records that a killed process had acknowledged"),
+        ("BeginsTwice", "processes whose log has begun, by the answer: 2"),
     ],
 )
 def test_a_store_that_is_broken_between_processes_is_found(store: str, words: str, file: Path) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 import pytest
 
-import rxdelta.testing.stores._relay_runs as relay_runs
+import rxdelta.testing.stores.relay_runs as relay_runs
 from rxdelta.relay import Answer, LogKey, Page, Record
 from rxdelta.testing import MemoryStore, StoreFault, check_store
-from rxdelta.testing.stores._memory_store import MemoryPlace
+from rxdelta.testing.stores.memory_store import MemoryPlace
 
 
 class LosesARecord(MemoryStore):

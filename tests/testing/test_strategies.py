@@ -8,8 +8,7 @@ from random import Random
 from typing import Any, get_args
 
 import pytest
-from hypothesis import Phase, find, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, find, given, settings, strategies as st
 from support.written import overlap, read
 
 import rxdelta as rd
@@ -22,7 +21,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 FORMATS = [name for name in registry.names() if registry.is_own(name)]
 SOME: settings = settings(max_examples=25)
 FIRST = settings(max_examples=2000, phases=[Phase.generate])  # the first one found, not the smallest
-KEEPING_NOTHING = settings(database=None)
+KEEPING_NOTHING = settings(database=None, max_examples=2000)  # also in a brief run
 
 
 def smallest(strategy: st.SearchStrategy[Any], wanted: Callable[[Any], bool]) -> Any:

@@ -13,8 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from datetime import timedelta
 from itertools import count
-from time import monotonic
-from time import sleep as really_sleep
+from time import monotonic, sleep as really_sleep
 from typing import Any
 
 import pytest
@@ -317,7 +316,7 @@ def test_a_sync_source_that_isnt_read_holds_no_clock_up(time: VirtualTime) -> No
 def test_a_sync_source_that_cannot_be_closed_holds_the_clock_up_no_longer(
     time: VirtualTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rxdelta.aio._reader_session.CLOSE_SECONDS", A_MOMENT)
+    monkeypatch.setattr("rxdelta.aio.reading.CLOSE_SECONDS", A_MOMENT)
     goes_on = threading.Event()
 
     def blocking() -> Iterator[int]:

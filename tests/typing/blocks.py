@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 from reactivex.subject import Subject
 
 import rxdelta as rd

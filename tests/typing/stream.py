@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, assert_type
 
-from reactivex import Observable, compose
-from reactivex import operators as ops
+from reactivex import Observable, compose, operators as ops
 
 import rxdelta as rd
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import assert_type
 
 import reactivex as rx
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 
 import rxdelta as rd
 

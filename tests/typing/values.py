@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, assert_never, assert_type
 
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 
 import rxdelta as rd
 from rxdelta.core import FrozenDict

@@ -1,24 +1,50 @@
-"""The blocks of a reply on their way to the client: what all kinds have in common, and activities."""
+"""A reply, its blocks, and what the client has of both: the parts that all kinds of blocks have in common."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rxdelta.core import ContentPart, block_to_wire
-from rxdelta.formats.ag_ui.marks import BLOCK, activity_type
-from rxdelta.formats.ag_ui.results import answer_of
+from rxdelta.core import BlockFold, ContentPart, TokenUsage, ToolCall, both_finish_reasons
+from rxdelta.formats.ag_ui.marks import (
+    AGAIN,
+    FINISH_REASON,
+    PROVIDER_FINISH_REASON,
+    RUN_ID,
+    numbered_id,
+    with_marks,
+)
 from rxdelta.formats.encoding import whole_characters
-from rxdelta.formats.late_results import place_marks
 
 if TYPE_CHECKING:
-    from rxdelta.core import BlockFold
-    from rxdelta.formats.ag_ui.reply import EncodedReply
+    from rxdelta.core.events import MessageFinish, MessageStart
+    from rxdelta.formats.ag_ui.run import Lane, Run
 
-__all__ = ["ActivityBlock", "AgUiBlock", "StreamedBlock"]
+
+class Entry(Protocol):
+    """One message in the client's list, or a text message with the results of its calls."""
+
+    id: str
+
+    def pause(self) -> list[str]:
+        """End what is open, before the message is sent again.
+
+        Returns:
+            The ids of the messages that the client has of it.
+        """
+        ...
+
+    def send_again(self) -> None:
+        """Send the message under another id."""
+
+    def messages(self) -> list[Any]:
+        """The message as MESSAGES_SNAPSHOT repeats it."""
+        ...
 
 
 class AgUiBlock:
-    """What the client has of a block. This base class is a block that the client never sees.
+    """A block, and its state at the client. This base class is a block that the client never sees.
 
     Args:
         reply: The reply that the block belongs to.
@@ -33,7 +59,8 @@ class AgUiBlock:
 
     def __init__(self, reply: EncodedReply, fold: BlockFold) -> None:
         self.reply = reply
-        self.run = reply.run
+        self.lane = reply.lane
+        self.run = reply.lane.run
         self.fold = fold
         self.id = ""
         self.done = False
@@ -82,8 +109,8 @@ class AgUiBlock:
         Returns:
             Whether the client has a message of it, which must be removed.
         """
-        self.reply.blocks.pop(self.fold, None)
-        self.run.waiting.pop(self, None)
+        self.reply.blocks.pop(self, None)
+        self.run.floor.forget(self)
         seen = self._retract()
         self.done = True
         return seen
@@ -152,49 +179,215 @@ class StreamedBlock(AgUiBlock):
         raise NotImplementedError
 
 
-class ActivityBlock(AgUiBlock):
-    """A block that is neither text, reasoning nor call. The client sees it when it is complete."""
+class EncodedReply:
+    """One message of the conversation, and what the client has of it.
 
-    _answered = False
+    Args:
+        lane: The run of the stream that the reply belongs to.
+        client: The messages that the client has.
+        number: The reply's place in the AG-UI run, from 1.
 
-    def finish(self) -> None:
-        self.done = True
-        block = self.part
-        call_id = block.options.get("tool_call_id")
-        calls = self.reply.lane.calls.get(call_id) if isinstance(call_id, str) else None
-        if block.type == "server_tool_result" and calls:
-            self._retract()
-            if not self._answered:
-                self._answered = True
-                content = block_to_wire(block)
-                output, _ = content.pop("output", None), content.pop("tool_call_id")
-                marks = {BLOCK: content, **place_marks(calls[-1].place, self.place)}
-                calls[-1].answer(answer_of(output, marks))
-            return
-        self.reply.lane.open_texts.end_complete()
-        self.run.pause_for_call()
-        self.id = self.id or self.reply.ids.next()
-        self.reply.entries.setdefault(self)
-        self.send()
+    Attributes:
+        send: Sends a frame, which says whose it is.
+        blocks: The blocks of the walk.
+        count: How many of them the client can see.
+        entries: The messages that the client has, in its order.
+        reusable_reasoning_id: The id of a reasoning that was taken back. The next reasoning takes it.
+        finished: Whether the message has ended with a `MessageFinish`.
+        step: The name of the step that the client has open for the message; `None` without one.
+    """
 
-    def send(self) -> None:
-        content, kind = block_to_wire(self.part), activity_type(self.part.type)
-        self.reply.send(
-            self.run.ag.ActivitySnapshotEvent(message_id=self.id, activity_type=kind, content=content)
+    def __init__(self, lane: Lane, client: ClientMessages, number: int) -> None:
+        self.lane = lane
+        self.client = client
+        self.send = lane.send
+        self.model: str | None = None
+        self.usage: TokenUsage | None = None
+        self.reason: str | None = None
+        self.provider_reason: str | None = None
+        self.finished = False
+        self.step: str | None = None
+        self.ids = MessageIds(lane, number)
+        self.blocks: dict[AgUiBlock, None] = {}
+        self.count = 0
+        self.entries: dict[Entry, None] = {}
+        self.reusable_reasoning_id: str | None = None
+
+    def start(self, event: MessageStart) -> None:
+        """Read the message's start, which may come in several events."""
+        self.ids.reply_id = self.ids.reply_id or event.id
+        self.model = self.model or event.model
+        self.usage = self.usage or event.usage
+
+    def finish(self, event: MessageFinish) -> None:
+        self.model = self.model or event.model
+        self.usage = event.usage or self.usage
+        self.reason, self.provider_reason, self.finished = event.reason, event.provider_reason, True
+
+    def shown_reason(self) -> str | None:
+        """Why the message ended; `None` before its end, and of a message that was stopped or cut off."""
+        return self._shown_reason if self.finished else None
+
+    @cached_property
+    def _shown_reason(self) -> str | None:  # at the end, for each text that is open
+        reason: str | None = self.finish_marks()[FINISH_REASON]
+        return reason
+
+    def finish_marks(self) -> dict[str, Any]:
+        """Why the message ended, in our words and in the provider's."""
+        asked = any(
+            isinstance(block, ToolCall) and block.type != "server_tool_call"
+            for block in (shown.fold.block for shown in self.blocks)
         )
+        ours, theirs = both_finish_reasons(self.reason, self.provider_reason, asked=asked)
+        return {FINISH_REASON: ours} | ({} if theirs is None else {PROVIDER_FINISH_REASON: theirs})
 
-    def pause(self) -> list[str]:
-        return [self.id]
 
-    def send_again(self) -> None:
-        self.send()
+class MessageIds:
+    """The ids of the messages that a reply becomes: the reply's own, then the same with `~1`, `~2`, … appended.
 
-    def messages(self) -> list[Any]:
-        content, kind = block_to_wire(self.part), activity_type(self.part.type)
-        return [self.run.ag.ActivityMessage(id=self.id, activity_type=kind, content=content)]
+    Attributes:
+        reply_id: The reply's own id, once it is known.
+        base: The id that the others begin with; empty until the first one is needed.
+    """
 
-    def _retract(self) -> bool:
-        if self in self.reply.entries:
-            del self.reply.entries[self]
-            self.run.discard_message(self.id)
-        return False
+    def __init__(self, lane: Lane, number: int) -> None:
+        self.reply_id: str | None = None
+        self.base = ""
+        self._lane = lane
+        self._fallback = f"{lane.run.id}-{number}"
+        self._first_taken = False
+        self._count = 0
+
+    def first(self) -> str:
+        if not self.base:
+            self.base = self._lane.new_id(self.reply_id or self._fallback)
+        return self.base
+
+    def give_back(self) -> None:
+        """Free the reply's own id, unless a text message has had it, which frees it by itself."""
+        if not self._first_taken:
+            self._lane.run.free_id(self.base)
+
+    def next(self) -> str:
+        """The next number whose id is free: of an id with a suffix behind the number, nobody knows the reply."""
+        while True:
+            self._count += 1
+            wanted = numbered_id(self.first(), self._count)
+            found = self._lane.new_id(wanted)
+            if found == wanted:
+                return found
+            self._lane.run.free_id(found)
+
+    def first_or_next(self) -> str:
+        """The id of a text message. The first one has the reply's own."""
+        found = self.next() if self._first_taken else self.first()
+        self._first_taken = True
+        return found
+
+
+class ClientMessages:
+    """The messages that the client has of the request and of the run, and how it is corrected.
+
+    Nothing can be taken back piece by piece. Where the request's messages are known, one MESSAGES_SNAPSHOT repeats all
+    messages that hold; the client drops the rest. Where they are not known, a snapshot would drop them too. So the
+    messages of the run are replaced one by one: an activity takes the place of any message with its id, a front end
+    doesn't show an activity of an unknown type, and no client sends one back. The messages that still hold follow again,
+    under other ids.
+
+    Args:
+        run: The AG-UI run.
+        history: The messages of the request, and the results of their calls, as a snapshot repeats them; `None` if they
+            aren't known.
+    """
+
+    def __init__(self, run: Run, history: list[Any] | None) -> None:
+        self._run = run
+        self._history = history
+        self._replies: list[EncodedReply] = []  # of all runs of the stream, in the order in which they began
+        self._count = 0
+        self._stale_ids: list[str] = []
+
+    def begin_reply(self, lane: Lane, *, instead_of: EncodedReply | None = None) -> EncodedReply:
+        """A reply begins, behind the others or in the place of one that was taken back."""
+        self._count += 1
+        reply = EncodedReply(lane, self, self._count)
+        if instead_of is None:
+            self._replies.append(reply)
+        else:
+            self._replies[self._replies.index(instead_of)] = reply
+        return reply
+
+    def add_result(self, answer: Any) -> None:
+        """Put a result where the client has it: behind the message of its call, and behind the results that it has."""
+        history = self._history
+        if history is None:
+            return
+        place = 1
+        for message in history:
+            if any(call.id == answer.tool_call_id for call in getattr(message, "tool_calls", None) or ()):
+                break
+            place += 1
+        while place < len(history) and history[place].role == "tool":
+            place += 1
+        history.insert(place, answer)
+
+    def let_go_stale(self, *ids: str) -> None:
+        """The client still has these messages although they no longer hold, until it is corrected."""
+        self._stale_ids += ids
+
+    def keep_stale(self) -> None:
+        """Another message begins: what the client has by now stays."""
+        self._stale_ids.clear()
+
+    def correct(self, name: str | None) -> None:
+        """The client has seen what no longer holds: send it the messages that do.
+
+        Args:
+            name: The run of the stream that something was taken back of; `None` for the first.
+        """
+        if self._history is None:
+            self._replace_messages(name)
+        else:
+            self._send_snapshot(self._history, name)
+
+    def _send_snapshot(self, history: Sequence[Any], name: str | None) -> None:
+        """Repeat all messages of the request and of the run."""
+        run, ag = self._run, self._run.ag
+        self._stale_ids.clear()  # what the snapshot doesn't repeat is gone
+        messages = [*history]
+        for reply in self._replies:
+            found = [message for entry in reply.entries for message in entry.messages()]
+            messages += [reply.lane.signed(message) for message in found]
+        if not run.speaks_1_0:  # an activity among the messages would make older clients drop their own
+            messages = [message for message in messages if message.role != "activity"]
+        if any(message.role == "reasoning" for message in messages):
+            self._reuse_no_id()
+        # Without any reasoning, clients keep what they have.
+        for reply in self._replies:
+            if reply.reusable_reasoning_id is not None:
+                empty = ag.ReasoningMessage(id=reply.reusable_reasoning_id, content="")
+                messages.append(reply.lane.signed(empty))
+        # A client may have activities of its own: those that are not among the messages stay.
+        metadata: dict[str, Any] = {"@ag-ui/client": {"authoritativeActivityTypes": []}}
+        if name is not None:
+            metadata = with_marks(metadata, {RUN_ID: name})
+        run.send(ag.MessagesSnapshotEvent(messages=messages, metadata=metadata))
+
+    def _replace_messages(self, name: str | None) -> None:
+        """Discard the run's messages one by one, and send those that hold again, in their order."""
+        stale_ids, self._stale_ids = self._stale_ids, []
+        self._reuse_no_id()
+        marks = {AGAIN: True} if name is None else {AGAIN: True, RUN_ID: name}
+        entries = [(reply, entry) for reply in self._replies for entry in reply.entries]
+        for _, entry in entries:
+            stale_ids += entry.pause()
+        for message_id in stale_ids:
+            self._run.discard_message(message_id, **marks)
+        for reply, entry in entries:
+            entry.id = reply.ids.next()
+            entry.send_again()
+
+    def _reuse_no_id(self) -> None:
+        for reply in self._replies:
+            reply.reusable_reasoning_id = None

@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rxdelta.core import thaw
+from rxdelta.core import free_name, thaw
 from rxdelta.core.events import Custom
 from rxdelta.formats.ag_ui.marks import (
+    DATA_EVENTS,
     ID,
     RUN,
     SOURCES_EVENT,
@@ -23,23 +24,12 @@ from rxdelta.formats.ag_ui.marks import (
     marked,
     marks_of,
 )
-from rxdelta.formats.json_values import kept
-from rxdelta.formats.own_names import OwnNames
+from rxdelta.formats.decoding import kept
+from rxdelta.formats.front_ends import OwnNames
 
 if TYPE_CHECKING:
-    from rxdelta.formats.ag_ui.run import Run
-    from rxdelta.formats.ag_ui.run_messages import RunMessages
+    from rxdelta.formats.ag_ui.run import Lane, Run
 
-__all__ = ["EVENTS", "ApplicationData", "read_data"]
-
-EVENTS: Final[Mapping[str, str]] = {
-    "CUSTOM": "value",
-    "STATE_DELTA": "delta",
-    "STATE_SNAPSHOT": "snapshot",
-    "STEP_FINISHED": "stepName",
-    "STEP_STARTED": "stepName",
-}
-"""The events of an application, and the field with its data."""
 
 _TURN: Final = "model-turn"
 
@@ -47,7 +37,7 @@ _names: Final = OwnNames([RUN, TOOL_UPDATE, SOURCES_EVENT])
 
 
 class ApplicationData:
-    """What the application says in a run.
+    """The application's own data in a run.
 
     Args:
         run: The AG-UI run.
@@ -55,46 +45,42 @@ class ApplicationData:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._steps: dict[tuple[str | None, str], RunMessages] = {}  # by the sub-agent and the step's name
+        self._steps: dict[tuple[str | None, str], Lane] = {}  # by the sub-agent and the step's name
         self._turns: set[tuple[str | None, str]] = set()  # the steps that are a model's turns
-        self._held: deque[tuple[RunMessages, Custom]] = deque()
+        self._held: deque[tuple[Lane, Custom]] = deque()
 
-    def say(self, lane: RunMessages, event: Custom) -> None:
+    def say(self, lane: Lane, event: Custom) -> None:
         """Send the data, or hold them until the call has ended that nothing may interrupt."""
         self._held.append((lane, event))
         self.release()
 
     def release(self) -> None:
         """Send what was held back, if nothing prevents it any more."""
-        while self._held and self._run.open_call is None:
+        while self._held and self._run.floor.call is None:
             lane, event = self._held.popleft()
             lane.send(self._event(lane, event))
 
-    def turn_name(self, lane: RunMessages) -> str:
+    def turn_name(self, lane: Lane) -> str:
         """The name of the step that a model's turn is. The application has no open step of this name, and can't open one."""
-        step = owner, name = self._owner(lane), f"{_TURN}-{len(self._turns) + 1}"
-        while self._is_taken(step):
-            step = owner, name = owner, f"{name}-2"
-        self._turns.add(step)
+        owner = lane.subagent
+        wanted = f"{_TURN}-{len(self._turns) + 1}"
+        name = free_name(wanted, lambda name: self._is_taken((owner, name)))
+        self._turns.add((owner, name))
         return name
 
     def _is_taken(self, step: tuple[str | None, str]) -> bool:
         return step in self._steps or step in self._turns
-
-    @staticmethod
-    def _owner(lane: RunMessages) -> str | None:
-        return lane.name if lane.subagent else None
 
     def close(self) -> None:
         """The run ends: finish the steps that are open."""
         for (_, name), lane in self._steps.items():
             lane.send(self._run.ag.StepFinishedEvent(step_name=name, metadata=marked({SYNTHETIC: True})))
 
-    def _event(self, lane: RunMessages, event: Custom) -> Any:
+    def _event(self, lane: Lane, event: Custom) -> Any:
         ag, data = self._run.ag, thaw(event.data)
         known = {ID: event.id, TRANSIENT: event.transient or None}
         metadata = marked({name: value for name, value in known.items() if value is not None})
-        step = (self._owner(lane), data) if isinstance(data, str) else None
+        step = (lane.subagent, data) if isinstance(data, str) else None
         try:
             if event.name == "STATE_SNAPSHOT":
                 return ag.StateSnapshotEvent(snapshot=data, metadata=metadata)
@@ -115,9 +101,9 @@ def read_data(event: Mapping[str, Any], kind: str) -> Custom | None:
     """The `Custom` of an event of such a kind; `None` if it has no name, or if it has something else than data."""
     given = event.get("name") if kind == "CUSTOM" else str.__str__(kind)
     name = _names.read(given) if isinstance(given, str) else None
-    if not name or (EVENTS[kind] not in event and not _FIELDS.issuperset(event)):
+    if not name or (DATA_EVENTS[kind] not in event and not _FIELDS.issuperset(event)):
         return None
-    marks, data = marks_of(event), kept({"": event.get(EVENTS[kind])})[""]
+    marks, data = marks_of(event), kept({"": event.get(DATA_EVENTS[kind])})[""]
     own_id = marks.get(ID)
     return Custom(name, data, own_id if isinstance(own_id, str) else None, marks.get(TRANSIENT) is True)
 

@@ -22,10 +22,10 @@ because all that hold follow again, that is a reset too.
 
 `marks.py` has what `to_ag_ui` writes beside the protocol.
 
-A decoder reads the agent's own events, or those of one sub-agent or of another run (`addresses.py`). A sub-agent's
+A decoder reads the agent's own events, or those of one sub-agent or of another run (`marks.py`). A sub-agent's
 message ends with SUBAGENT_FINISHED. Where `to_ag_ui` writes several runs, each message begins and ends with
 `rxdelta.run`. The first run, whose events name none, stays without a name. So a reset of it would be one of every run,
-and another message begins instead; and it is not told when this run alone was interrupted.
+and another message begins instead; and its reader doesn't learn that this run alone was interrupted.
 """
 
 # Chunks are JSON without types; every value is checked by hand.
@@ -51,11 +51,11 @@ from rxdelta.core import (
     text_delta,
     tool_call_delta,
 )
-from rxdelta.formats.ag_ui.data import EVENTS as DATA_EVENTS
 from rxdelta.formats.ag_ui.data import read_data
 from rxdelta.formats.ag_ui.marks import (
     AGAIN,
     BLOCK,
+    DATA_EVENTS,
     DISCARDED,
     ENCRYPTED,
     ERROR,
@@ -79,19 +79,23 @@ from rxdelta.formats.ag_ui.marks import (
     marks_of,
     reply_id,
 )
-from rxdelta.formats.ag_ui.open_block import OpenBlock
-from rxdelta.formats.ag_ui.tables import AFTER_A_MESSAGE, CHUNKS, OPENERS, OTHERS, SHOWN_BY, may_begin
-from rxdelta.formats.ag_ui.usage import model_of, total_usage
-from rxdelta.formats.decoding import Fields, as_mapping
+from rxdelta.formats.ag_ui.tables import (
+    AFTER_A_MESSAGE,
+    CHUNKS,
+    OPENERS,
+    OTHERS,
+    SHOWN_BY,
+    OpenBlock,
+    may_begin,
+    model_of,
+    total_usage,
+)
+from rxdelta.formats.calls import CUT_OFF, arguments_after_end, invalid_call
+from rxdelta.formats.decoding import NOTHING, Fields, Json, as_mapping, kept, word
 from rxdelta.formats.endings import assumed_finish
-from rxdelta.formats.json_values import NOTHING, kept, word
-from rxdelta.formats.tool_calls import CUT_OFF, arguments_after_end, invalid_call
 from rxdelta.formats.usage import AG_UI, usage_of
 from rxdelta.framing import DONE
 
-__all__ = ["AgUiDecoder", "recognises"]
-
-Json: TypeAlias = Mapping[str, Any]
 Out: TypeAlias = list[Event]
 
 _FORMAT = "ag-ui"
@@ -188,7 +192,7 @@ class _Run:
         self._foreign: set[str] = set()  # ids of text messages that aren't the agent's
         self._known: set[str] = set()  # ids of this run's messages
         self._unanswered: dict[str, None] = {}
-        self._updated: set[str] = set()  # the calls of which something was told
+        self._updated: set[str] = set()  # the calls that have had news
         self._finished_calls: dict[str, OpenBlock] = {}
         self._chunk: tuple[str, str] | None = None  # the block that …_CHUNK events continue
 
@@ -450,7 +454,7 @@ class _Run:
         self.said(out, event)
 
     def said(self, out: Out, event: Json) -> None:
-        """What the application says, which may stand anywhere."""
+        """The application's own data, which may stand anywhere."""
         if marks_of(event).get(SYNTHETIC) is True:
             return
         data = read_data(event, event["type"])

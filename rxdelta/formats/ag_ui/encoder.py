@@ -14,15 +14,15 @@ another text that is still open, or a reasoning stands between them. A call belo
 of the messages are the reply's id with `~1`, `~2`, … appended, so `from_ag_ui` knows which of them were one reply.
 
 A block that is neither text, reasoning nor call is an activity. `marks.py` has what AG-UI has no field for,
-`retraction.py` how the client is corrected after a retry, a block that begins again, or a finish that contradicts what
+`blocks.py` how the client is corrected after a retry, a block that begins again, or a finish that contradicts what
 was sent.
 
 Several runs of the stream are one run of AG-UI. Those of sub-agents are AG-UI's own sub-agents; the messages of another
-run are the agent's, with a mark. CUSTOM events named `rxdelta.run` tell which messages a run has.
+run are the agent's, with a mark. CUSTOM events named `rxdelta.run` list the messages of a run.
 
 What AG-UI 1.0 added (`protocolVersion`, the outcome `cancelled`, `pendingToolCallIds`) is fatal to older clients, so it
 is sent only where the request declares 1.0. To older clients a stopped run is one that succeeded: a mark says that it
-was stopped, and its calls are answered. The outcome `interrupt` is older than 1.0, and those who don't know it pass over
+was stopped, and its calls are answered. The outcome `interrupt` is older than 1.0, and clients that don't know it pass over
 it, so every client gets it.
 """
 
@@ -38,18 +38,17 @@ from rxdelta.core import (
     InvalidValueError,
     Limits,
     ProviderError,
-    ToolCall,
     Walk,
     thaw,
 )
 from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent, ToolUpdate
-from rxdelta.formats.ag_ui.earlier_calls import EarlierCalls
-from rxdelta.formats.ag_ui.interrupts import Answers, interrupt_of
+from rxdelta.formats.ag_ui.blocks import ClientMessages
+from rxdelta.formats.ag_ui.calls import EarlierCalls
+from rxdelta.formats.ag_ui.data import ApplicationData
 from rxdelta.formats.ag_ui.marks import INTERRUPTED, SHOWN_REASON, marked
 from rxdelta.formats.ag_ui.run import Run, load_ag_ui
-from rxdelta.formats.ag_ui.run_input import RunInput, ids_of
+from rxdelta.formats.ag_ui.run_input import Answers, RunInput, ids_of, interrupt_of
 from rxdelta.formats.ag_ui.run_messages import RunMessages
-from rxdelta.formats.ag_ui.usage import add_counts, counts_of
 from rxdelta.formats.encoding import (
     Masked,
     cut_off,
@@ -57,14 +56,14 @@ from rxdelta.formats.encoding import (
     not_an_event,
     number_problems,
     shown_error,
+    word_of,
 )
-from rxdelta.formats.run_lanes import Lanes
+from rxdelta.formats.format import Endpoint, plain_error
+from rxdelta.formats.runs import Lanes
 from rxdelta.framing import SSE_HEADERS
 
 if TYPE_CHECKING:
     from ag_ui.core import BaseEvent
-
-__all__ = ["AG_UI_HEADERS", "AgUiEncoder"]
 
 AG_UI_HEADERS: Final[Mapping[str, str]] = SSE_HEADERS
 """Headers of a response that an AG-UI client reads."""
@@ -131,13 +130,13 @@ class AgUiEncoder:
             serialize_calls=serialize_tool_calls,
             show_reasoning=reasoning,
             provider_items=provider_items,
-            history=None if messages is None else _as_in_snapshot(ag, messages),
         )
-
-        self._earlier = EarlierCalls(run, messages or (), Answers(run_input))
+        client = ClientMessages(run, None if messages is None else _as_in_snapshot(ag, messages))
+        self._data = data = ApplicationData(run)
+        self._earlier = EarlierCalls(run, client, messages or (), Answers(run_input))
 
         def make(walk: Walk, first: RunMessages | None) -> RunMessages:
-            return RunMessages(run, walk, first)
+            return RunMessages(run, client, data, walk, first)
 
         self._lanes = Lanes(make, choice, limits)
         self._last = (
@@ -166,7 +165,7 @@ class AgUiEncoder:
             self._provider_event(event)
         elif isinstance(event, Custom):
             lanes = self._lanes
-            self._run.data.say(lanes.find(event.run_id) or lanes.first, event)
+            self._data.say(lanes.find(event.run_id) or lanes.first, event)
         else:
             try:
                 self._encode(event)
@@ -192,7 +191,7 @@ class AgUiEncoder:
             return self.fail(cut_off())
         self._answer_calls(may_wait=True)
         self._over = True
-        self._run.data.close()
+        self._data.close()
         for lane in self._lanes:
             lane.end_subagent()
         run, last, outcome = self._run, self._last, None
@@ -202,8 +201,8 @@ class AgUiEncoder:
                 outcome, marks = run.ag.RunFinishedCancelledOutcome(), {}
         elif interrupts := self._interrupts():
             outcome = run.ag.RunFinishedInterruptOutcome(interrupts=interrupts)
-        elif run.speaks_1_0 and run.unanswered:
-            outcome = run.ag.RunFinishedSuccessOutcome(pending_tool_call_ids=[*run.unanswered])
+        elif run.speaks_1_0 and (pending := run.unanswered.ids):
+            outcome = run.ag.RunFinishedSuccessOutcome(pending_tool_call_ids=pending)
         reason = None if last.cancelled else last.reply.shown_reason()
         shown = {SHOWN_REASON: reason} if reason else {}
         run.send(
@@ -218,14 +217,11 @@ class AgUiEncoder:
         return run.take_frames()
 
     def _interrupts(self) -> list[Any]:
-        """What the run asks: a decision about each call that waits."""
+        """The questions of the run: a decision about each call that waits."""
         ag, run = self._run.ag, self._run
         found = [interrupt_of(ag, own_id, call) for own_id, call in self._earlier.waiting()]
-        for own_id, block in run.unanswered.items():
-            call, lane = block.fold.block, block.reply.lane
-            if block.waits and isinstance(call, ToolCall):
-                found.append(interrupt_of(ag, own_id, call, lane.name if lane.subagent else None))
-        return found
+        waiting = [known for known in run.unanswered if known.waits]
+        return found + [interrupt_of(ag, one.id, one.call, one.lane.subagent) for one in waiting]
 
     def _start(self) -> None:
         self._started = True
@@ -242,7 +238,7 @@ class AgUiEncoder:
         for lane in self._lanes.of(event):
             was_over = lane.walk.over
             lane.encode(event)
-            if lane.walk.over and not was_over and not lane.subagent:
+            if lane.walk.over and not was_over and not lane.identity.subagent:
                 self._last = lane
         self._earlier.release()
 
@@ -258,7 +254,7 @@ class AgUiEncoder:
         self._earlier.release()
         self._answer_calls(may_wait=False)
         self._over = True
-        self._run.data.close()
+        self._data.close()
         text = shown_error(self._on_error, error)
         for lane in self._lanes:
             lane.end_subagent(text)
@@ -272,16 +268,14 @@ class AgUiEncoder:
     def _answer_calls(self, *, may_wait: bool) -> None:
         """Answer the calls that the client must not run."""
         says_so = self._run.speaks_1_0 and self._last.cancelled
-        for call in [*self._run.unanswered.values()]:
-            stopped = call.reply.lane.cancelled and not says_so
+        for call in self._run.unanswered:
+            stopped = call.lane.cancelled and not says_so
             call.answer_unless_it_may_run(stopped=stopped, may_wait=may_wait)
 
     def _total_usage(self) -> list[Any] | None:
-        total = {model: dict(counts) for model, counts in self._run.usage.items()}
+        total = self._lanes.first.past_usage.copy()
         for lane in self._lanes:
-            usage = lane.reply.usage
-            if usage is not None and (counts := counts_of(usage)):
-                add_counts(total.setdefault(lane.reply.model, {}), counts)
+            total.add(lane.reply.model, lane.reply.usage)
         return [self._run.ag.TokenUsage(model=model, **counts) for model, counts in total.items()] or None
 
 
@@ -291,3 +285,17 @@ def _as_in_snapshot(ag: Any, messages: list[Any]) -> list[Any] | None:
         return list(ag.MessagesSnapshotEvent(messages=messages).messages)
     except ValueError:
         return None
+
+
+ENDPOINT: Final = Endpoint(error=plain_error)
+
+
+class _Writer(AgUiEncoder):
+    def _code_of(self, error: Exception, /) -> str | None:
+        return word_of(error)
+
+
+def writer(on_error: Masked) -> AgUiEncoder:
+    return _Writer(
+        thread_id="thread-1", run_id="run-1", on_error=on_error, provider_events=True, provider_items=True
+    )

@@ -9,7 +9,7 @@ send it back with the next request. An event with marks, and the marks that it m
     REASONING_MESSAGE_END   options, encrypted
     TOOL_CALL_START         type
     TOOL_CALL_END           type, error, metadata
-    TOOL_CALL_RESULT        is_error, json, metadata, block, place (`late_results`); or unrun
+    TOOL_CALL_RESULT        is_error, json, metadata, block, place (`front_ends.place_marks`); or unrun
     CUSTOM, STATE_…, STEP_… of the application: id, transient; synthetic
 
 If the stream has several runs, the events that open something have `run_id`, except those of the first run, and except a
@@ -19,63 +19,25 @@ Beside them there are activities and CUSTOM events whose names begin with `rxdel
 
 What any front end may show stands in the `metadata` itself: `sources` and `finishReason`. Our readers have the same in
 the marks.
-"""
 
-# Marks come back from a client, as JSON without types.
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+The marks also name the run that an event belongs to: a sub-agent, another run of `to_ag_ui`, or the agent itself. An event
+that opens a message or a call names the run, by `subagentRunId` or by our mark. The events that
+continue it may have its id alone, which no other message or call of the stream has.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from rxdelta.core import is_mapping
-from rxdelta.formats.json_values import kept
+from rxdelta.formats.decoding import as_mapping, kept, word
+from rxdelta.formats.runs import Address
 
-__all__ = [
-    "AGAIN",
-    "BLOCK",
-    "CITATIONS",
-    "DISCARDED",
-    "ENCRYPTED",
-    "ERROR",
-    "FINISH_REASON",
-    "FIRST",
-    "ID",
-    "INTERRUPTED",
-    "IS_ERROR",
-    "JSON",
-    "LENGTH",
-    "MESSAGE_ID",
-    "METADATA",
-    "MODEL",
-    "OPTIONS",
-    "PARENT_RUN_ID",
-    "PARTS",
-    "PROVIDER_FINISH_REASON",
-    "RUN",
-    "RUN_ID",
-    "SHOWN_REASON",
-    "SIGNATURE",
-    "SOURCES",
-    "SOURCES_EVENT",
-    "SYNTHETIC",
-    "TOOL_UPDATE",
-    "TRANSIENT",
-    "TYPE",
-    "UNRUN",
-    "USAGE",
-    "Marks",
-    "activity_type",
-    "fields_of",
-    "is_ours",
-    "marked",
-    "marks_of",
-    "numbered_id",
-    "reply_id",
-    "with_marks",
-]
+# Marks come back from a client, as JSON without types.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 
 Marks: TypeAlias = Mapping[str, Any]
 
@@ -146,7 +108,7 @@ TRANSIENT: Final = "transient"
 SYNTHETIC: Final = "synthetic"
 """`True`: the application didn't say it, but the protocol requires it. Our reader skips it."""
 
-# Of another run than the first, and in `rxdelta.run`.
+# On the events of other runs than the first, and in `rxdelta.run`.
 
 RUN_ID: Final = "run_id"
 """The run, under a name that no other run of the stream has."""
@@ -190,6 +152,17 @@ AGAIN: Final = "again"
 
 TOOL_UPDATE: Final = f"{_OURS}.tool-update"
 """The CUSTOM event for progress of a tool."""
+
+# The application's events.
+
+DATA_EVENTS: Final[Mapping[str, str]] = {
+    "CUSTOM": "value",
+    "STATE_DELTA": "delta",
+    "STATE_SNAPSHOT": "snapshot",
+    "STEP_FINISHED": "stepName",
+    "STEP_STARTED": "stepName",
+}
+"""The events of an application, and the field with its data."""
 
 _number = re.compile(r"~\d+\Z")
 
@@ -253,3 +226,64 @@ def numbered_id(reply_id: str, number: int) -> str:
 def reply_id(message_id: str) -> str:
     """The id of the reply that a message belongs to."""
     return _number.sub("", message_id)
+
+
+_OWN_IDS = ("toolCallId", "messageId", "entityId")
+_OF_CALLS = frozenset(
+    ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_CHUNK", "TOOL_CALL_RESULT"]
+)
+
+
+def addresses() -> Callable[[Any], Address | None]:
+    """The addresses of one stream."""
+    return _Addresses().of
+
+
+class _Addresses:
+    def __init__(self) -> None:
+        self._agent: str | None = None  # the id of the AG-UI run
+        self._runs: dict[str, Address] = {}
+        self._owners: dict[tuple[str, str], Address] = {}  # of messages and calls
+
+    def of(self, chunk: Any) -> Address | None:
+        found = as_mapping(chunk, "ag-ui")
+        kind = word(found.get("type"))
+        if kind == "RUN_STARTED":
+            self._agent = word(found.get("runId"))
+            return None
+        address = self._named(found)
+        own = self._own_id(found, kind)
+        if own is None:
+            return address
+        if address is None:
+            parent = word(found.get("parentMessageId"))
+            address = self._owners.get(own) or (self._owners.get(("messageId", parent)) if parent else None)
+        if address is not None:
+            self._owners[own] = address
+        return address
+
+    def _named(self, found: Mapping[str, Any]) -> Address | None:
+        """The run that the event itself names."""
+        value = found.get("value") if found.get("name") == RUN else None
+        marks = value if is_mapping(value) else marks_of(found)
+        run_id = word(found.get("subagentRunId")) or word(marks.get(RUN_ID))
+        if run_id is None or marks.get(FIRST) is True:
+            return None
+        known = self._runs.get(run_id)
+        if known is not None and not is_mapping(value):
+            return known
+        parent = word(marks.get(PARENT_RUN_ID)) or word(found.get("parentSubagentRunId"))
+        if parent is None and "subagentRunId" in found:
+            parent = self._agent
+        self._runs[run_id] = address = Address(run_id, parent)
+        return address
+
+    @staticmethod
+    def _own_id(found: Mapping[str, Any], kind: str | None) -> tuple[str, str] | None:
+        """The id of the message or call that the event is of."""
+        if kind in _OF_CALLS or (kind == "REASONING_ENCRYPTED_VALUE" and found.get("subtype") == "tool-call"):
+            name = "toolCallId"
+        else:
+            name = "messageId"
+        own_id = word(found.get(name)) or word(found.get("entityId"))
+        return None if own_id is None else (name, own_id)

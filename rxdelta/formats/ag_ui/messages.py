@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
 
@@ -31,7 +31,6 @@ from rxdelta.core import (
     parse_json,
 )
 from rxdelta.formats.admission import Admission
-from rxdelta.formats.ag_ui.interrupts import Answers
 from rxdelta.formats.ag_ui.marks import (
     BLOCK,
     CITATIONS,
@@ -51,12 +50,9 @@ from rxdelta.formats.ag_ui.marks import (
     marks_of,
     reply_id,
 )
-from rxdelta.formats.json_values import kept, word
-from rxdelta.formats.late_results import place_in, put_back
-
-__all__ = ["from_ag_ui"]
-
-Json: TypeAlias = Mapping[str, Any]
+from rxdelta.formats.ag_ui.run_input import Answers
+from rxdelta.formats.decoding import Json, kept, word
+from rxdelta.formats.front_ends import place_in, put_back
 
 _MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
 _ROLES = "user, assistant, tool, reasoning, activity, system or developer"
@@ -66,11 +62,11 @@ def from_ag_ui(run_input: object, *, system: bool = False, allow: Collection[str
     """The messages of an AG-UI request, for `to_request`; `decode` reads what `to_ag_ui` writes.
 
     The messages that one reply became are one message again, with its reasoning, and its calls have their results.
-    What AG-UI has no field for comes back, if `to_ag_ui` sent it: signatures, encrypted reasoning, citations, the
+    Content for which AG-UI has no field comes back, if `to_ag_ui` sent it: signatures, encrypted reasoning, citations, the
     results of the provider's own tools. A call whose arguments can't be read is an invalid call. Left out are the messages
     of sub-agents, and activities that `to_ag_ui` didn't write.
 
-    Of the calls that waited for a person's decision, those that `resume` allows wait still (`awaiting_approval`): whether
+    The calls that waited for a person's decision, and that `resume` allows, wait still (`awaiting_approval`): whether
     they run is the word of `approve` in `run_tools`, which `approvals_from_ag_ui` helps to give. Those that it refuses have
     failed, with the refusal as their result.
 
@@ -78,13 +74,13 @@ def from_ag_ui(run_input: object, *, system: bool = False, allow: Collection[str
     take only the last message from the client and the others from your own storage. A client can't make the provider
     read what the server's key may read: an address with a scheme other than `https`, `http` and `data`, or the id of a
     file, is refused in a person's message or a tool's result; in an assistant's message the part with it is left out.
-    Of the items of a reply in the provider's own form, only those that a model makes come back.
+    Items of a reply in the provider's own form come back only if a model makes such items.
 
     Args:
         run_input: The `RunAgentInput`, as object or as JSON; or its messages alone.
         system: Whether to accept messages of the roles `system` and `developer`. Anybody who can send a request can add
             them.
-        allow: What the client may name nevertheless: schemes of addresses, such as `s3` and `gs`; `file_id`, the
+        allow: Addresses that the client may name nevertheless: schemes of addresses, such as `s3` and `gs`; `file_id`, the
             files that are stored with the provider; `tool_definitions`, the provider's tools that a client's tool
             search found.
 
@@ -274,7 +270,7 @@ class _Conversation:
         call_id, marks = message.get("toolCallId"), marks_of(message)
         if not isinstance(call_id, str):
             raise InvalidValueError.of([(f"{path}.toolCallId", call_id, "must be a string")])
-        if marks.get(UNRUN) or self._answers.are_told_by(call_id, message.get("content")):
+        if marks.get(UNRUN) or self._answers.are_repeated_by(call_id, message.get("content")):
             return
         content = _result_content(message.get("content"), marks, f"{path}.content")
         turn, kind = self._calls.get(call_id, (None, ""))

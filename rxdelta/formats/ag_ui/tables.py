@@ -1,13 +1,16 @@
-"""The events of AG-UI that are known by their names alone."""
+"""The events of AG-UI that are known by their names alone, and token counts in its form."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
-from rxdelta.formats.ag_ui.data import EVENTS
+import attrs
 
-__all__ = ["AFTER_A_MESSAGE", "CHUNKS", "OPENERS", "OTHERS", "SHOWN_BY", "may_begin"]
+from rxdelta.core import TokenUsage, is_mapping
+from rxdelta.formats.ag_ui.marks import DATA_EVENTS, SIGNATURE
+from rxdelta.formats.decoding import word
+from rxdelta.formats.usage import AG_UI, completed, usage_of
 
 OTHERS = frozenset(["ACTIVITY_DELTA", "SUBAGENT_ERROR", "SUBAGENT_STARTED"])
 """The events that are passed on."""
@@ -20,7 +23,7 @@ OPENERS = frozenset([
 ])  # fmt: skip
 """The events with which a message may begin."""
 
-AFTER_A_MESSAGE = frozenset(["TOOL_CALL_RESULT", "RUN_ERROR", "RUN_FINISHED", *EVENTS])
+AFTER_A_MESSAGE = frozenset(["TOOL_CALL_RESULT", "RUN_ERROR", "RUN_FINISHED", *DATA_EVENTS])
 """The events that concern a run, its calls or the application, after the end of a message."""
 
 SHOWN_BY: Mapping[str, str] = {
@@ -32,7 +35,7 @@ SHOWN_BY: Mapping[str, str] = {
     "MESSAGES_SNAPSHOT": "messages",
     "RUN_ERROR": "message",
 }
-"""The field that tells an event from those of other protocols."""
+"""The field that distinguishes an event from those of other protocols."""
 
 _OF_CHUNKS = frozenset([
     "type", "messageId", "role", "name", "toolCallId", "toolCallName", "parentMessageId", "delta", "metadata",
@@ -44,3 +47,81 @@ _OF_CHUNKS = frozenset([
 def may_begin(chunk: Mapping[str, Any]) -> bool:
     """Whether such an event without content only begins something. One with unknown fields may have the content there."""
     return _OF_CHUNKS.issuperset(chunk)
+
+
+_NAMES: Final = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_tokens": "cached_input_tokens",
+    "cache_write_tokens": "cache_write_input_tokens",
+    "output_reasoning_tokens": "reasoning_tokens",
+}
+"""The billed counts, and AG-UI's names for them."""
+
+_MOST: Final = 2**53 - 1
+"""The largest count that survives JSON in every language."""
+
+
+def counts_of(usage: TokenUsage) -> dict[str, int]:
+    """The known counts of a usage, under the names of `ag_ui.core.TokenUsage`."""
+    billed = completed(usage).billed
+    counts = {theirs: billed[ours] for ours, theirs in _NAMES.items() if ours in billed}
+    if "input_tokens" in counts and "output_tokens" in counts:
+        counts["total_tokens"] = counts["input_tokens"] + counts["output_tokens"]
+    return {name: count for name, count in counts.items() if count <= _MOST}
+
+
+class UsageByModel:
+    """The usage of several messages, by their models."""
+
+    def __init__(self, counts: Mapping[str | None, Mapping[str, int]] | None = None) -> None:
+        self._counts = {model: dict(known) for model, known in (counts or {}).items()}
+
+    def copy(self) -> UsageByModel:
+        return UsageByModel(self._counts)
+
+    def add(self, model: str | None, usage: TokenUsage | None) -> None:
+        """Add the usage of a message. A count that was never reported stays unknown."""
+        if usage is not None and (counts := counts_of(usage)):
+            known = self._counts.setdefault(model, {})
+            for name, count in counts.items():
+                known[name] = min(known.get(name, 0) + count, _MOST)
+
+    def items(self) -> Iterable[tuple[str | None, Mapping[str, int]]]:
+        return self._counts.items()
+
+
+def total_usage(entries: Sequence[Mapping[str, Any]]) -> TokenUsage | None:
+    """The usage that entries of the protocol have together: a single entry unchanged, several summed up."""
+    if not entries:
+        return None
+    if len(entries) == 1:
+        return usage_of(entries[0], AG_UI)
+    names = {name for one in entries for name in one}
+    total = usage_of({name: _sum(one.get(name) for one in entries) for name in names}, AG_UI)
+    return attrs.evolve(total, raw={"usage": entries})
+
+
+def _sum(counts: Iterable[Any]) -> int | None:
+    known = [count for count in counts if isinstance(count, int) and not isinstance(count, bool)]
+    return sum(known) if known else None
+
+
+def model_of(event: Mapping[str, Any]) -> str | None:
+    """The model, if the whole run used one."""
+    usage: Any = event.get("usage")
+    listed: Any = usage if isinstance(usage, list) else ()  # pyright: ignore[reportUnknownVariableType]
+    names = {word(one.get("model")) for one in listed if is_mapping(one)}
+    return names.pop() if len(names) == 1 else None
+
+
+class OpenBlock:
+    """A block that has started."""
+
+    __slots__ = ("encrypted_option", "error", "index", "is_clients", "key")
+
+    def __init__(self, key: tuple[str, str], index: int) -> None:
+        self.key, self.index = key, index
+        self.is_clients = False  # a call that the client runs
+        self.error: str | None = None  # why a call is invalid
+        self.encrypted_option = SIGNATURE  # the name of the option that is the encrypted value

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
-__all__ = ["AiSdkFrame", "ProviderMetadata"]
-
 ProviderMetadata: TypeAlias = dict[str, dict[str, Any]]
 
 
@@ -194,7 +192,7 @@ AiSdkFrame: TypeAlias = (
     | Finish
     | Abort
 )
-"""A chunk of the AI SDK's UI message stream: a JSON object, told apart by its `type`.
+"""A chunk of the AI SDK's UI message stream: a JSON object, distinguished by its `type`.
 
-The application's own data have types that it chooses itself (`data-…`), so no type of Python's can tell them apart.
+The application's own data have types that it chooses itself (`data-…`), so no type of Python's can distinguish them.
 """

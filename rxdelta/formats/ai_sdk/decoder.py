@@ -12,9 +12,9 @@ Each step is a message, which ends when another step follows. A stream of severa
 for `group_by_message()`. The last message ends with `finish`, which has the reason and, in its metadata, the usage of
 all.
 
-The protocol has no runs. Where `to_ai_sdk` marks the parts of several (`addresses.py`), a decoder reads one run, whose
+The protocol has no runs. Where `to_ai_sdk` marks the parts of several (`marks.py`), a decoder reads one run, whose
 messages begin and end with `data-run`. The first run, which has no marks, stays without a name. So a reset of it would
-be one of every run, and another message begins instead; and it is not told when this run alone was interrupted.
+be one of every run, and another message begins instead; and its reader doesn't learn that this run alone was interrupted.
 
 `marks.py` has what `to_ai_sdk` writes beside the protocol. The `providerMetadata` of another server become the option
 `provider_metadata`; a signature in them becomes the block's.
@@ -40,7 +40,6 @@ from rxdelta.core import (
     events,
     is_mapping,
 )
-from rxdelta.formats.ai_sdk.data import is_repeated, read_data
 from rxdelta.formats.ai_sdk.marks import (
     ATTEMPT,
     ATTEMPT_RESET,
@@ -76,19 +75,17 @@ from rxdelta.formats.ai_sdk.tables import (
     PAUSE,
     REQUIRED,
     SIGNERS,
+    is_repeated,
+    read_data,
+    read_usage,
 )
-from rxdelta.formats.ai_sdk.usage import read_usage
-from rxdelta.formats.decoding import Fields, as_mapping
+from rxdelta.formats.calls import arguments_after_end, invalid_call
+from rxdelta.formats.decoding import Fields, Json, as_mapping, kept, word
 from rxdelta.formats.endings import assumed_finish, broken_events
-from rxdelta.formats.json_values import kept, word
-from rxdelta.formats.signatures import signed
-from rxdelta.formats.strangers import refuse_stranger
-from rxdelta.formats.tool_calls import arguments_after_end, invalid_call
+from rxdelta.formats.gateways import refuse_stranger
+from rxdelta.formats.notes import signed
 from rxdelta.framing import DONE
 
-__all__ = ["AiSdkDecoder", "json_text"]
-
-Json: TypeAlias = Mapping[str, Any]
 Out: TypeAlias = list[Event]
 
 _FORMAT = "ai-sdk"
@@ -359,7 +356,7 @@ class AiSdkDecoder:
             self._whole(out, content)
 
     def _source(self, _out: Out, found: Json) -> None:
-        """A source that nothing else has goes into the message's metadata."""
+        """A source that no text and no tool output cites is kept in the message's metadata."""
         if not marks_of(found).get(CITED):
             self._sources.append(found)
 
@@ -474,7 +471,7 @@ class AiSdkDecoder:
             out.append(events.ToolUpdate(call.id, "executing"))
 
     def _denied(self, out: Out, found: Json) -> None:
-        """A refusal, of which the response has told the reason: of two outcomes the first one counts."""
+        """A refusal, whose reason the response has given: the first of two outcomes counts."""
         out.append(_refusal(self._call(out, found).id, None))
 
     def _read_output(

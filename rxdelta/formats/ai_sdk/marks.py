@@ -6,7 +6,7 @@ back with the next turn. A chunk with marks, and the marks that it may have:
     text-start                     type
     text-end, reasoning-end        type, options, citations
     tool-input-available, -error   type, metadata
-    tool-output-available, -error  options, metadata, place (`late_results`)
+    tool-output-available, -error  options, metadata, place (`front_ends.place_marks`)
     source-url, source-document    cited
     file                           type, options
     custom                         the whole block
@@ -16,55 +16,23 @@ If the stream has several runs, the parts of all but the first have `runId`, and
 these marks or in the data of a `data-…` chunk of our own.
 
 Beside them there are `data-…` chunks of our own, and fields in the message's metadata.
+
+In such a stream the marks name the run that a chunk belongs to. They are on the chunk that begins a part or holds it
+whole; the chunks that continue it have its id. A step belongs to the run whose `data-run` is directly in front of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rxdelta.core import ContentPart, ToolCall, is_mapping, thaw
+from rxdelta.formats.decoding import as_mapping, word
+from rxdelta.formats.front_ends import ids_in
+from rxdelta.formats.runs import Address
 
 if TYPE_CHECKING:
     from rxdelta.formats.ai_sdk.chunks import ProviderMetadata
-
-__all__ = [
-    "AGAIN",
-    "ATTEMPT",
-    "ATTEMPT_RESET",
-    "CITATIONS",
-    "CITED",
-    "CUSTOM_KIND",
-    "DATA",
-    "DISPLAY_TEXT",
-    "FINISH_REASON",
-    "FIRST",
-    "MESSAGE_ID",
-    "METADATA",
-    "MODEL",
-    "OPTIONS",
-    "OWN_DATA",
-    "PARENT_RUN_ID",
-    "REASON",
-    "RUN",
-    "RUN_ID",
-    "RUN_MARKS",
-    "STATUS",
-    "SUBAGENT",
-    "SUMMARY",
-    "TEXT",
-    "TOOL_UPDATE",
-    "TYPE",
-    "USAGE",
-    "WHOLE_BLOCK",
-    "foreign_metadata",
-    "is_invalid_call",
-    "is_without_output",
-    "marked",
-    "marks_for",
-    "marks_in",
-    "marks_of",
-]
 
 _OURS: Final = "rxdelta"
 _INVALID_CALL: Final = "invalid_tool_call"
@@ -212,3 +180,50 @@ def marks_in(metadata: object) -> Mapping[str, Any]:
     """The marks in a `providerMetadata`."""
     marks = metadata.get(_OURS) if is_mapping(metadata) else None
     return marks if is_mapping(marks) else {}
+
+
+_IDS = ("toolCallId", "id")
+
+
+def addresses() -> Callable[[Any], Address | None]:
+    """The addresses of one stream."""
+    return _Addresses().of
+
+
+class _Addresses:
+    def __init__(self) -> None:
+        self._parts: dict[tuple[str, str], Address] = {}  # by the field of the id and the id
+        self._announced: Address | None = None  # by the chunk before
+
+    def of(self, chunk: Any) -> Address | None:
+        found = as_mapping(chunk, "ai-sdk")
+        kind = found.get("type")
+        announced, self._announced = self._announced, None
+        if kind == "start-step":
+            return announced
+        if kind == "tool-approval-response":
+            return self._parts.get(("toolCallId", ids_in(str(found.get("approvalId")))[0]))
+        address = self._named(found)
+        if kind == RUN:
+            self._announced = address
+            return address
+        if isinstance(kind, str) and kind.startswith(DATA):  # whole, and the application may use any id
+            return address
+        for name in _IDS:
+            own_id = found.get(name)
+            if isinstance(own_id, str):
+                if address is None:
+                    return self._parts.get((name, own_id))
+                self._parts[name, own_id] = address
+                break
+        return address
+
+    @staticmethod
+    def _named(chunk: Mapping[str, Any]) -> Address | None:
+        """The run that the chunk itself names."""
+        data = chunk.get("data")
+        marks = data if is_mapping(data) and chunk.get("type") in OWN_DATA else marks_of(chunk)
+        run_id = word(marks.get(RUN_ID))
+        if run_id is None or marks.get(FIRST) is True:
+            return None
+        return Address(run_id, word(marks.get(PARENT_RUN_ID)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
 
@@ -27,7 +27,6 @@ from rxdelta.core import (
     is_mapping,
 )
 from rxdelta.formats.admission import Admission
-from rxdelta.formats.ai_sdk.data import is_data
 from rxdelta.formats.ai_sdk.decoder import AiSdkDecoder, json_text
 from rxdelta.formats.ai_sdk.marks import (
     ATTEMPT_RESET,
@@ -45,13 +44,9 @@ from rxdelta.formats.ai_sdk.marks import (
     marks_in,
     marks_of,
 )
-from rxdelta.formats.ai_sdk.tables import CUT_OFF, TOOL_FAILED
-from rxdelta.formats.json_values import word
-from rxdelta.formats.late_results import place_in, put_back
-
-__all__ = ["from_ai_sdk"]
-
-Json: TypeAlias = Mapping[str, Any]
+from rxdelta.formats.ai_sdk.tables import CUT_OFF, TOOL_FAILED, is_data
+from rxdelta.formats.decoding import Json, word
+from rxdelta.formats.front_ends import place_in, put_back
 
 _SAME_AS_CHUNK = frozenset(
     [
@@ -78,7 +73,7 @@ def from_ai_sdk(
     """The messages of a request by Vercel's AI SDK, for `to_request`; `decode` reads what `to_ai_sdk` writes.
 
     Each step of an assistant's message becomes a message, whose calls have their results, also those of the client's
-    own tools. What the protocol has no field for comes back, if `to_ai_sdk` sent it: signatures, encrypted reasoning,
+    own tools. Content for which the protocol has no field comes back, if `to_ai_sdk` sent it: signatures, encrypted reasoning,
     citations. Each message of another run is a message, too. A call that was cut off is an invalid call; a call that was
     denied has failed. The application's `data-…` parts are a message's `custom_events`, which no request has. Left out are
     an attempt that failed, the parts of sub-agents, unknown parts, and all but text and files in the messages of a person
@@ -88,12 +83,12 @@ def from_ai_sdk(
     take only the last message from the browser and the others from your own storage. A browser can't make the provider
     read what the server's key may read: an address with a scheme other than `https`, `http` and `data`, or the id of a
     file, is refused in a person's message or a tool's result; in an assistant's message the part with it is left out.
-    Of the items of a reply in the provider's own form, only those that a model makes come back.
+    Items of a reply in the provider's own form come back only if a model makes such items.
 
     Args:
         messages: The UI messages of the client's request.
         system: Whether to accept messages of role `system`. Anybody who can send a request can add them.
-        allow: What the browser may name nevertheless: schemes of addresses, such as `s3` and `gs`; `file_id`, the
+        allow: Addresses that the browser may name nevertheless: schemes of addresses, such as `s3` and `gs`; `file_id`, the
             files that are stored with the provider; `tool_definitions`, the provider's tools that a client's tool
             search found.
 

@@ -1,4 +1,4 @@
-"""The parts of a UI message: what all kinds have in common, texts, and blocks that are sent whole.
+"""The parts of a UI message that are no calls: texts, and blocks that are sent whole.
 
 A part remembers what the client has of its block, whose life `Walk` follows. A piece of text is sent as it comes. After
 any other change of the block the part sends what the client lacks.
@@ -7,25 +7,17 @@ any other change of the block the part sends what the client lacks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import attrs
 
-from rxdelta.core import BlockFold, ContentPart, ToolCall
+from rxdelta.core import Block, BlockFold, ContentPart, ToolCall
 from rxdelta.formats.ai_sdk.marks import TEXT, TYPE, marks_for
+from rxdelta.formats.ai_sdk.stream import Part, Step
 from rxdelta.formats.ai_sdk.tables import MEDIA_TYPES
 from rxdelta.formats.encoding import whole_characters
 
-if TYPE_CHECKING:
-    from rxdelta.core import Block
-    from rxdelta.formats.ai_sdk.stream import Step
-
-__all__ = ["Kind", "Out", "Part", "TextPart", "WholePart", "kind_of"]
-
 Kind: TypeAlias = Literal["text", "reasoning", "call", "output", "whole"]
-
-Out: TypeAlias = list[Any]
-"""Frames. `chunks.py` has their types, which only readers need."""
 
 _TEXT_FIELDS = frozenset(["text", "reasoning", "thinking", "refusal"])
 
@@ -41,92 +33,6 @@ def kind_of(block: ContentPart | ToolCall) -> Kind:
     return "output" if block.type == "server_tool_result" else "whole"
 
 
-class Part:
-    """A block and what the client has of it. This base class is a block that the client never sees.
-
-    Args:
-        step: The message that the part belongs to.
-        fold: The block's content so far.
-
-    Attributes:
-        ended: Whether the client has the end of the part.
-        place: How many parts of the message, and outputs of the provider's tools, the client has before it.
-    """
-
-    def __init__(self, step: Step, fold: BlockFold) -> None:
-        self.step = step
-        self.run = step.run
-        self.stream = step.run.stream
-        self.fold = fold
-        self.ended = False
-        self.place = step.count
-
-    @property
-    def must_stay(self) -> bool:
-        """Whether the client keeps the part when its block goes on as another one."""
-        return False
-
-    @property
-    def is_acted_on(self) -> bool:
-        """Whether the part can't be reset and sent again, as its tool would run, or a person be asked, again."""
-        return False
-
-    def begin(self, _out: Out, /) -> None:
-        """Send the block so far."""
-
-    def grow(self, _out: Out, _piece: str, /) -> None:
-        """Send the piece of a delta that continues the block, which needn't have it yet."""
-
-    def follow(self, _out: Out, _before: Block, _fields: Mapping[str, Any], /) -> bool:
-        """Send what follows from a change of the block.
-
-        Args:
-            out: Where to append the frames.
-            before: The block as it was.
-            fields: The fields that were replaced.
-
-        Returns:
-            `False` if the client has text that is not the block's any more.
-        """
-        return True
-
-    def restart(self, out: Out, /) -> None:
-        """Send the block as another part, where the part that the client has can't be taken back."""
-
-    def send_again(self, out: Out, /) -> None:
-        """Send the whole part again, after the client has dropped it."""
-        if self.ended:
-            self._close(out, None)
-
-    def release_id(self) -> None:
-        """The client has dropped the part, and another attempt begins."""
-
-    def end(self, out: Out, cut: str | None, /) -> None:
-        """Nothing more of the block comes.
-
-        Args:
-            out: Where to append the frames.
-            cut: Why the block was cut off; `None` if it has ended.
-        """
-        if not self.ended:
-            self.ended = True
-            self.fold.finish(cut=cut)
-            self._close(out, cut)
-
-    def _close(self, _out: Out, _cut: str | None, /) -> None: ...
-
-    def take_back(self, out: Out, /) -> None:
-        """Another end has overruled that of a call."""
-
-    def abandon(self, out: Out, /) -> None:
-        """End the part without a word about the block, which goes on as another one."""
-        if not self.ended:
-            self.ended = True
-            self._drop(out)
-
-    def _drop(self, _out: Out, /) -> None: ...
-
-
 class TextPart(Part):
     """A text, a refusal, or a reasoning.
 
@@ -135,8 +41,11 @@ class TextPart(Part):
     begins, because citations come in front of that.
     """
 
-    def __init__(self, step: Step, fold: BlockFold, kind: Literal["text", "reasoning"]) -> None:
+    def __init__(
+        self, step: Step, fold: BlockFold, kind: Literal["text", "reasoning"], texts: RunTexts
+    ) -> None:
         super().__init__(step, fold)
+        self._texts = texts
         self._kind = kind
         self._delta_type = f"{kind}-delta"
         self._id: str | None = None  # until the client has its start
@@ -158,44 +67,44 @@ class TextPart(Part):
         block = self._block
         return block.type == "text" and not block.citations and not block.options
 
-    def begin(self, out: Out, /) -> None:
+    def begin(self) -> None:
         self._id, self._half, self._cited, self._before = None, "", 0, 0
-        if self.run.waiting is None or not self._is_plain:
-            self._start(out)
-        self.grow(out, self._block.text or "")
-        self._send_sources(out)
+        if self._texts.waiting is None or not self._is_plain:
+            self._start()
+        self.grow(self._block.text or "")
+        self._send_sources()
 
-    def _start(self, out: Out) -> None:
+    def _start(self) -> None:
         """Begin a part, or go on with the one that waits."""
-        waiting, run = self.run.waiting, self.run
+        waiting, texts = self._texts.waiting, self._texts
         if waiting is not None and self._is_plain:
             self._id, self._before = waiting._id, waiting._before + len(waiting._block.text or "")
             self.step.count -= 1
-            run.waiting = None
+            texts.waiting = None
         else:
-            run.end_text(out)
+            texts.end()
             self._id = self.stream.new_id()
             marks = {TYPE: "refusal"} if self._block.type == "refusal" else {}
-            out.append({"type": f"{self._kind}-start", "id": self._id, **run.marked(marks)})
-        run.newest_text = self
+            self.stream.out.append({"type": f"{self._kind}-start", "id": self._id, **self.run.marked(marks)})
+        texts.newest = self
 
-    def grow(self, out: Out, piece: str, /) -> None:
+    def grow(self, piece: str, /) -> None:
         if self._half or not piece.isascii():
             piece, self._half = whole_characters(self._half, piece)
         if piece:
             if self._id is None:
-                self._start(out)
-            out.append({"type": self._delta_type, "id": self._id, "delta": piece})
+                self._start()
+            self.stream.out.append({"type": self._delta_type, "id": self._id, "delta": piece})
 
-    def _send_sources(self, out: Out) -> None:
+    def _send_sources(self) -> None:
         citations = self._block.citations
         if self._id is None and not self._is_plain:
-            self._start(out)
+            self._start()
         for citation in citations[self._cited :]:
-            self.run.sources.send(out, self.step, citation)
+            self.run.sources.send(self.step, citation)
         self._cited = len(citations)
 
-    def follow(self, out: Out, before: Block, fields: Mapping[str, Any], /) -> bool:
+    def follow(self, before: Block, fields: Mapping[str, Any], /) -> bool:
         if not _TEXT_FIELDS.isdisjoint(fields):
             sent, text = cast("ContentPart", before).text or "", self._block.text or ""
             if self.ended:
@@ -204,41 +113,39 @@ class TextPart(Part):
             if not text.startswith(sent):
                 return False
             self._half = ""
-            self.grow(out, text[len(sent) :])
+            self.grow(text[len(sent) :])
         if not self.ended:
-            self._send_sources(out)
+            self._send_sources()
         return True
 
-    def restart(self, out: Out, /) -> None:
+    def restart(self) -> None:
         if not self.ended:
-            self._drop(out)
-        self.send_again(out)
+            self._drop()
+        self.send_again()
 
-    def send_again(self, out: Out, /) -> None:
-        self.begin(out)
-        super().send_again(out)
+    def send_again(self) -> None:
+        self.begin()
+        super().send_again()
 
-    def _close(self, out: Out, _cut: str | None, /) -> None:
+    def _close(self, _cut: str | None, /) -> None:
         if self._half:
             half, self._half = "\ufffd", ""
-            self.grow(out, half)
+            self.grow(half)
         self._cited = 0  # the citations may have been replaced; a source that the client has isn't sent again
-        self._send_sources(out)
-        if self._id is not None and self._is_plain and self.run.newest_text is self:
-            self.run.waiting = self
+        self._send_sources()
+        if self._id is not None and self._is_plain and self._texts.newest is self:
+            self._texts.waiting = self
         elif self._id is not None:
-            self.send_end(out)
+            self.send_end()
 
-    def send_end(self, out: Out) -> None:
+    def send_end(self) -> None:
         """Send the end of the part, with what it carries beside text."""
         block, sources = self._moved(), self.run.sources
-        citations = [
-            cited for one in block.citations if (cited := sources.cite(out, self.step, one)) is not None
-        ]
+        citations = [cited for one in block.citations if (cited := sources.cite(self.step, one)) is not None]
         frame: dict[str, Any] = {"type": f"{self._kind}-end", "id": self._id}
         if citations and self.stream.has_citations:
             frame["citations"] = citations
-        out.append(
+        self.stream.out.append(
             frame | self.run.marked(marks_for(block) if block.type == self._kind else marks_for(block, TYPE))
         )
 
@@ -257,24 +164,43 @@ class TextPart(Part):
         ]
         return attrs.evolve(block, citations=moved)
 
-    def _drop(self, out: Out, /) -> None:
+    def _drop(self) -> None:
         if self._id is not None:
-            out.append({"type": f"{self._kind}-end", "id": self._id})
+            self.stream.out.append({"type": f"{self._kind}-end", "id": self._id})
+
+
+class RunTexts:
+    """The texts of a run.
+
+    Attributes:
+        newest: The text whose part began last.
+        waiting: This text, if it has ended, and its part waits for a text that continues it.
+    """
+
+    def __init__(self) -> None:
+        self.newest: TextPart | None = None
+        self.waiting: TextPart | None = None
+
+    def end(self) -> None:
+        """End the part of a text that waits: something else comes."""
+        if self.waiting is not None:
+            waiting, self.waiting = self.waiting, None
+            waiting.send_end()
 
 
 class WholePart(Part):
     """A file, or a block that no chunk of the protocol fits: sent when it is complete, or not at all."""
 
-    def _close(self, out: Out, cut: str | None, /) -> None:
+    def _close(self, cut: str | None, /) -> None:
         block = self.fold.block
         if cut is not None or not isinstance(block, ContentPart):
             return
         url, media_type = _file_address(block)
         if url is None:
-            out.append(self.run.whole_block(marks_for(block, TYPE, TEXT)))
+            self.stream.out.append(self.run.whole_block(marks_for(block, TYPE, TEXT)))
         else:
             file = {"type": "file", "url": url, "mediaType": media_type}
-            out.append(file | self.run.marked(marks_for(block, TYPE)))
+            self.stream.out.append(file | self.run.marked(marks_for(block, TYPE)))
 
 
 def _file_address(block: ContentPart) -> tuple[str | None, str]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from rxdelta.core import Approval, InvalidValueError, is_list, is_mapping
-from rxdelta.formats.approval_ids import by_call, ids_in
-
-__all__ = ["ToolPart", "approvals_from_ai_sdk", "last_reply", "parts_of", "tool_parts"]
-
-Json: TypeAlias = Mapping[str, Any]
+from rxdelta.formats.decoding import Json
+from rxdelta.formats.front_ends import by_call, ids_in
 
 _SETTLED = ("output-available", "output-error", "output-denied")  # a browser's value may have no hash
 
@@ -59,7 +56,7 @@ class ToolPart(NamedTuple):
 
     @property
     def answer(self) -> Approval | None:
-        """What the person answered, if it can be read."""
+        """The person's answer, if it can be read."""
         approval = self.part.get("approval")
         if not self.is_answered or not is_mapping(approval):
             return None
@@ -102,10 +99,10 @@ def parts_of(message: Json | None) -> Sequence[Any]:
 
 
 def approvals_from_ai_sdk(messages: Iterable[Json]) -> dict[str, Approval]:
-    """What a person answered, by call id, in a request by Vercel's AI SDK: the answers that `useChat` sends.
+    """A person's answers, by call id, in a request by Vercel's AI SDK, as `useChat` sends them.
 
     They are in the last message, if it is the assistant's. An answer allows nothing by itself: `run_tools` asks for those
-    calls that wait. Of several answers for one call a refusal stands, and one that can't be read allows nothing. Take the
+    calls that wait. If a call has several answers, a refusal stands, and one that can't be read allows nothing. Take the
     calls from the server's own storage and only the answers from the browser, which may have changed everything else, and
     may answer for calls that it has made up.
 

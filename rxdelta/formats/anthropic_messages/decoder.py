@@ -15,13 +15,13 @@ Real streams go beyond the API's page:
 
 - An index may be used again: by a start that is sent twice (ignored), by another block whose predecessor was
   never stopped, or by another message spliced into this one. Earlier blocks are kept, and the new block gets an
-  index of its own. That, and what happens to calls without arguments, is described in `wire_blocks`.
+  index of its own. That, and what happens to calls without arguments, is described in `formats/block_events.py`.
 - A delta isn't of its block's kind, or has no block (sgl-project/sglang#24293): it begins a block of its own kind,
   beside the one at its index, and the next such deltas there continue it. A `content_block_stop` ends both.
 - Arguments at an index where no call waits for them are those of the newest call, if that has none yet. Else they are
   a call without a name, which is invalid.
 - A delta without the field that its type promises is malformed, and so is a block that came whole without it.
-- Errors have OpenAI's form, or one of those in `provider_errors`, and perhaps no type.
+- Errors have OpenAI's form, or one of those in `formats/endings.py`, and perhaps no type.
 - The events that the SDK's `messages.stream()` adds (`text`, `input_json`, …) repeat others and are ignored.
 """
 
@@ -33,24 +33,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from rxdelta.core import DEFAULT_LIMITS, Event, check_members, events, freeze, real_id, tool_call_delta
-from rxdelta.formats.anthropic_messages.blocks import Blocks
-from rxdelta.formats.anthropic_messages.reading import READ, others, required_object
-from rxdelta.formats.anthropic_messages.tables import FORMAT, REASONS
-from rxdelta.formats.decoding import Chunk, as_mapping
-from rxdelta.formats.endings import assumed_finish
-from rxdelta.formats.json_values import word
-from rxdelta.formats.known_calls import KnowsCalls
-from rxdelta.formats.provider_errors import error_events, error_in, failure_in
+from rxdelta.core import (
+    DEFAULT_LIMITS,
+    Event,
+    check_members,
+    events,
+    finish_reason,
+    freeze,
+    real_id,
+    tool_call_delta,
+)
+from rxdelta.formats.anthropic_messages.blocks import FORMAT, READ, REASONS, Blocks, others, required_object
+from rxdelta.formats.block_events import take_all
+from rxdelta.formats.calls import KnowsCalls
+from rxdelta.formats.decoding import Json, as_mapping, word
+from rxdelta.formats.endings import assumed_finish, error_events, error_in, failure_in
 from rxdelta.formats.usage import ANTHROPIC, RunningUsage
 from rxdelta.framing import DONE
-
-__all__ = ["AnthropicMessagesDecoder", "recognises"]
 
 Out = list[Event]
 
 _PROVIDER = "anthropic"
-_EMPTY: Chunk = {}
+_EMPTY: Json = {}
 
 _DELTA: Final = "content_block_delta"
 
@@ -58,7 +62,7 @@ _DELTA: Final = "content_block_delta"
 class AnthropicMessagesDecoder(KnowsCalls):
     """Messages stream events in, events of the chat stream protocol out.
 
-    A block's index is passed on as it is, unless it had been used before. What the format doesn't know
+    A block's index is passed on as it is, unless it had been used before. An unknown event
     becomes a `ProviderEvent` that holds it whole. A message that is cut off gets no `MessageFinish`.
 
     Example:
@@ -81,7 +85,7 @@ class AnthropicMessagesDecoder(KnowsCalls):
 
     def __init__(self) -> None:
         self._message = _Message()
-        self._out: Out = []  # of a malformed chunk, the events before its fault come out with the next chunk
+        self._out: Out = []
 
     def decode(self, chunk: Any, /) -> Sequence[Event]:
         """The events of one chunk.
@@ -102,7 +106,8 @@ class AnthropicMessagesDecoder(KnowsCalls):
             [StreamError(message='Overloaded', type='overloaded_error', code=None, choice=0)]
         """
         message, blocks = self._message, self._message.blocks
-        block, piece = None, None  # most chunks are nothing but more of a block's text
+        # Most chunks only continue a block. `tests/formats/test_plain_chunks.py` compares this with `_decode`.
+        block, piece = None, None
         if type(chunk) is dict and blocks.held is None and not (message.ended or self._out):
             try:
                 place, delta = chunk["index"], chunk["delta"]
@@ -121,13 +126,13 @@ class AnthropicMessagesDecoder(KnowsCalls):
             if pieces is not None and ((pieces and "{" not in piece) or said.goes_on(piece)):
                 block.has_arguments = True
                 pieces.append(piece)
-                return self._told_piece(tool_call_delta(block.index, piece))
+                return self._checked_piece(tool_call_delta(block.index, piece))
         if chunk is DONE:
-            return self._told(self._end(whole=True))
+            return self._checked(self._end(whole=True))
         fields = as_mapping(chunk, FORMAT)
         if fields is not chunk:  # of an object
             return self.decode(fields)
-        return self._told(self._decode(fields))
+        return self._checked(self._decode(fields))
 
     def close(self) -> Sequence[Event]:
         """End of input: finishes the message if `stop_reason` has come, only `message_stop` having been lost.
@@ -138,9 +143,9 @@ class AnthropicMessagesDecoder(KnowsCalls):
             >>> [event.reason for event in decoder.close()]
             ['length']
         """
-        return self._told_last(self._end(whole=False))
+        return self._checked_last(self._end(whole=False))
 
-    def _decode(self, fields: Chunk) -> Sequence[Event]:
+    def _decode(self, fields: Json) -> Sequence[Event]:
         message, out, kind = self._message, self._out, fields.get("type")
         if _is_failure(kind, fields):
             kind = "error"
@@ -150,16 +155,15 @@ class AnthropicMessagesDecoder(KnowsCalls):
             out += self._next_message(kind, fields)
         else:
             _EVENTS.get(kind, _Message.unknown)(message, out, fields)
-        self._out = []
-        return out
+        return take_all(out)
 
     def _end(self, *, whole: bool) -> Sequence[Event]:
-        out, self._out = self._out, []
+        out = take_all(self._out)
         if not self._message.ended:
             self._message.close(out, whole=whole)
         return out
 
-    def _next_message(self, kind: str, fields: Chunk) -> Sequence[Event]:
+    def _next_message(self, kind: str, fields: Json) -> Sequence[Event]:
         """After the end another message may begin: a conversation. The same one again doesn't; the rest is passed on."""
         out: Out = []
         if kind not in _BEGINS:
@@ -175,7 +179,7 @@ class AnthropicMessagesDecoder(KnowsCalls):
 
 
 class _Message:
-    """What is to be remembered of one message, beside its blocks."""
+    """The state of one message, beside its blocks."""
 
     def __init__(self) -> None:
         self.blocks = Blocks()
@@ -185,10 +189,10 @@ class _Message:
         self._usage = RunningUsage(ANTHROPIC)
         self._metadata: dict[str, Any] = {}  # for the finish
 
-    def start(self, out: Out, chunk: Chunk) -> None:
+    def start(self, out: Out, chunk: Json) -> None:
         self._begin(out, required_object(_frozen(chunk), "message"), "message.")
 
-    def body(self, out: Out, chunk: Chunk) -> None:
+    def body(self, out: Out, chunk: Json) -> None:
         """A message that was not streamed. Within a stream it is no event of it."""
         if self.blocks.message_started:
             self.unknown(out, chunk)
@@ -196,7 +200,7 @@ class _Message:
             self._begin(out, _frozen(chunk), "")
             self._finish(out, stopped=False)
 
-    def _begin(self, out: Out, message: Chunk, path: str) -> None:
+    def _begin(self, out: Out, message: Json, path: str) -> None:
         blocks = self.blocks
         message_id = real_id(READ.text(message.get("id"), f"{path}id"))
         model = READ.text(message.get("model"), f"{path}model") or None
@@ -227,25 +231,25 @@ class _Message:
             self._start_block(out, place, READ.mapping(block, where), where, whole=True)
             blocks.stop(out, place)
 
-    def block_start(self, out: Out, chunk: Chunk) -> None:
+    def block_start(self, out: Out, chunk: Json) -> None:
         chunk = _frozen(chunk)
         place = READ.index(chunk.get("index"), "index")
         self._start_block(out, place, required_object(chunk, "content_block"), "content_block")
 
-    def _start_block(self, out: Out, place: int, block: Chunk, path: str, *, whole: bool = False) -> None:
+    def _start_block(self, out: Out, place: int, block: Json, path: str, *, whole: bool = False) -> None:
         if self.blocks.start(out, place, block, path, whole=whole) and block["type"] == "fallback":
             self._metadata |= _fallback(block)
 
-    def block_delta(self, out: Out, chunk: Chunk) -> None:
+    def block_delta(self, out: Out, chunk: Json) -> None:
         chunk = _frozen(chunk)
         place = READ.index(chunk.get("index"), "index")
         if not self.blocks.delta(out, place, required_object(chunk, "delta")):
             self.unknown(out, chunk)
 
-    def block_stop(self, out: Out, chunk: Chunk) -> None:
+    def block_stop(self, out: Out, chunk: Json) -> None:
         self.blocks.stop(out, READ.index(chunk.get("index"), "index"))
 
-    def delta(self, out: Out, chunk: Chunk) -> None:
+    def delta(self, out: Out, chunk: Json) -> None:
         chunk = _frozen(chunk)
         delta = required_object(chunk, "delta") if "delta" in chunk else _EMPTY
         usage = READ.mapping(chunk.get("usage"), "usage")
@@ -256,12 +260,12 @@ class _Message:
             self.blocks.release(out)
         out += self._add_usage(usage)
 
-    def stop(self, out: Out, chunk: Chunk) -> None:
+    def stop(self, out: Out, chunk: Json) -> None:
         if self.blocks.message_started:
             self._describe(others(_frozen(chunk), "type", "message"))  # the SDK adds the message
             self._finish(out, stopped=True)
 
-    def error(self, out: Out, chunk: Chunk) -> None:
+    def error(self, out: Out, chunk: Json) -> None:
         """An error in Anthropic's form, or in one of another server."""
         chunk = _frozen(chunk)
         before: Sequence[Event] = ()
@@ -284,15 +288,15 @@ class _Message:
             self.unknown(out, chunk)
         out.append(end)
 
-    def nothing(self, out: Out, chunk: Chunk) -> None:
+    def nothing(self, out: Out, chunk: Json) -> None:
         """A ping."""
 
-    def repeated(self, out: Out, chunk: Chunk) -> None:
+    def repeated(self, out: Out, chunk: Json) -> None:
         """An event that the SDK adds; or a new one of Anthropic's, if it only has the same name."""
         if "snapshot" not in chunk and chunk["type"] != "signature":
             self.unknown(out, chunk)
 
-    def unknown(self, out: Out, chunk: Chunk) -> None:
+    def unknown(self, out: Out, chunk: Json) -> None:
         out.append(events.ProviderEvent(_PROVIDER, word(chunk.get("type")) or "error", _frozen(chunk)))
 
     def close(self, out: Out, *, whole: bool) -> None:
@@ -304,7 +308,7 @@ class _Message:
             self.blocks.flush(out)
 
     def _end(self, provider_reason: str) -> None:
-        """Of two reasons the first counts."""
+        """Note the reason. The first one counts."""
         if provider_reason and self._provider_reason is None:
             self._provider_reason = provider_reason
             self.blocks.cut = REASONS.get(provider_reason) == "length"
@@ -317,11 +321,10 @@ class _Message:
         if reason is None and not stopped:
             out.append(assumed_finish(usage, self._metadata, asked=self.blocks.calls_client))
         else:
-            by_calls = "tool_use" if self.blocks.calls_client else "stop"
-            meaning = REASONS.get(reason or "", by_calls)
-            out.append(events.MessageFinish(meaning, reason, usage, self._metadata))
+            ours = finish_reason(REASONS.get(reason or ""), asked=self.blocks.calls_client)
+            out.append(events.MessageFinish(ours, reason, usage, self._metadata))
 
-    def _add_usage(self, usage: Chunk) -> Sequence[Event]:
+    def _add_usage(self, usage: Json) -> Sequence[Event]:
         """The running usage if it has changed."""
         before, now = self._usage.latest, self._usage.read(usage)
         return () if now is None or now is before else (events.UsageUpdate(now),)
@@ -331,27 +334,27 @@ class _Message:
         check_members(self._metadata, DEFAULT_LIMITS, "the metadata")
 
 
-def _fallback(block: Chunk) -> dict[str, Any]:
+def _fallback(block: Json) -> dict[str, Any]:
     """The model that took over. A fallback block of another make says nothing."""
     to = block.get("to")
     model = to.get("model") if isinstance(to, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return {"model_fallback": model} if isinstance(model, str) else {}
 
 
-def _is_failure(kind: object, chunk: Chunk) -> bool:
+def _is_failure(kind: object, chunk: Json) -> bool:
     """Whether an event without a type, or with that of an error, is the error of another server."""
     if kind is None:
         return bool(error_in(chunk) or failure_in(chunk, *_ANSWERS))
     return isinstance(kind, str) and kind.endswith("_error") and bool(failure_in(chunk, *_ANSWERS))
 
 
-def _frozen(chunk: Chunk) -> Chunk:
+def _frozen(chunk: Json) -> Json:
     """The chunk as it goes into events: read-only, bounded, and all its text fit for UTF-8."""
-    frozen: Chunk = freeze(chunk, "the chunk", lenient=True)
+    frozen: Json = freeze(chunk, "the chunk", lenient=True)
     return frozen
 
 
-def recognises(chunk: Chunk) -> bool:
+def recognises(chunk: Json) -> bool:
     """Whether a stream, or a body that was not streamed, of this format can begin with this chunk.
 
     Example:
@@ -385,7 +388,7 @@ def recognises(chunk: Chunk) -> bool:
 
 
 _OF_THE_SDK = dict.fromkeys(("text", "thinking", "signature", "citation", "input_json"), _Message.repeated)
-_EVENTS: Mapping[str, Callable[[_Message, Out, Chunk], None]] = {
+_EVENTS: Mapping[str, Callable[[_Message, Out, Json], None]] = {
     "message_start": _Message.start,
     "content_block_start": _Message.block_start,
     _DELTA: _Message.block_delta,
@@ -401,7 +404,7 @@ _EVENTS: Mapping[str, Callable[[_Message, Out, Chunk], None]] = {
 }
 _BEGINS = frozenset(["message_start", "message"])
 _AFTER_THE_END = {"ping": _Message.nothing, "message_stop": _Message.nothing, **_OF_THE_SDK}
-"""What is not passed on after the end."""
+"""The events that are not passed on after the end."""
 
 _ERROR = frozenset(["message", "type", "code"])
 _ANSWERS = ("content", "delta", "content_block")

@@ -11,17 +11,21 @@ assistant = all blocks of a reply
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from rxdelta.core import Block, InvalidValueError, Message, ToolResult, is_list, is_mapping, real_id
 from rxdelta.formats.anthropic_messages.decoder import AnthropicMessagesDecoder
-from rxdelta.formats.given_parts import anthropic_part
-from rxdelta.formats.json_values import word
-from rxdelta.formats.said import Conversation, blocks_of, body_of, items_of, part_of, parts_of, result_content
-
-__all__ = ["from_anthropic_messages"]
-
-Json: TypeAlias = Mapping[str, Any]
+from rxdelta.formats.client_requests import (
+    Conversation,
+    blocks_of,
+    body_of,
+    items_of,
+    part_of,
+    parts_of,
+    result_content,
+)
+from rxdelta.formats.conversation import anthropic_part
+from rxdelta.formats.decoding import Json, word
 
 
 def from_anthropic_messages(

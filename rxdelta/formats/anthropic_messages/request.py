@@ -5,7 +5,7 @@
     user      = tool_result* (text | image | document)*
 
 Blocks keep their order: the API checks that signed thinking stands where it stood. Reasoning without a signature
-isn't Anthropic's, so it is left out. What the API refuses otherwise is in `claude_content`.
+isn't Anthropic's, so it is left out. `formats/conversation.py` has the other rules of the API.
 """
 
 from __future__ import annotations
@@ -15,22 +15,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, is_mapping, thaw
-from rxdelta.formats.anthropic_messages.tables import FORMAT, RESULT_SUFFIX, SERVER_CALLS
-from rxdelta.formats.claude_content import accepted
-from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_media, result_text
-from rxdelta.formats.media import Medium, medium_of
+from rxdelta.formats.anthropic_messages.blocks import FORMAT, RESULT_SUFFIX, SERVER_CALLS
+from rxdelta.formats.calls import plain_id
+from rxdelta.formats.conversation import (
+    Defined,
+    Medium,
+    Native,
+    Turn,
+    accepted,
+    arguments_of,
+    function_object,
+    medium_of,
+    refuse,
+    result_media,
+    result_text,
+    tool_list,
+)
+from rxdelta.formats.decoding import JsonObject
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
-from rxdelta.formats.tool_calls import plain_id
-from rxdelta.formats.tool_definitions import Defined, function_object, tool_list
-
-__all__ = ["CITATIONS", "request", "tools", "written_block"]
-
-Json = dict[str, Any]
 
 
-def request(turns: Sequence[Turn | Native]) -> Json:
-    system: list[Json] = []
-    messages: list[Json] = []
+def request(turns: Sequence[Turn | Native]) -> JsonObject:
+    system: list[JsonObject] = []
+    messages: list[JsonObject] = []
     for turn in turns:
         if isinstance(turn, Mapping):
             messages.append(thaw(turn))
@@ -46,12 +53,12 @@ def request(turns: Sequence[Turn | Native]) -> Json:
     return {"system": system, "messages": messages} if system else {"messages": messages}
 
 
-def tools(definitions: Sequence[Defined]) -> Json:
+def tools(definitions: Sequence[Defined]) -> JsonObject:
     return {"tools": tool_list(definitions, lambda tool: function_object(tool, "input_schema"))}
 
 
-def _asked(part: ContentPart, role: str) -> Json:
-    options: Json = thaw(part.options)
+def _asked(part: ContentPart, role: str) -> JsonObject:
+    options: JsonObject = thaw(part.options)
     if part.type == "text":
         return {"type": "text", "text": part.text or "", **_also(options, "cache_control")}
     medium = medium_of(part)
@@ -60,7 +67,7 @@ def _asked(part: ContentPart, role: str) -> Json:
     if medium is None or medium.kind not in ("image", "file") or role == "system":
         raise refuse(FORMAT, part, role)
     if medium.url is not None:
-        source: Json = {"type": "url", "url": medium.url}
+        source: JsonObject = {"type": "url", "url": medium.url}
     elif medium.file_id is not None:
         source = {"type": "file", "file_id": medium.file_id}
     else:
@@ -73,7 +80,7 @@ def _asked(part: ContentPart, role: str) -> Json:
     }
 
 
-def _data(medium: Medium) -> Json:
+def _data(medium: Medium) -> JsonObject:
     """The data of a medium. A plain text isn't taken in base64."""
     data = medium.data or ""
     if medium.kind == "file" and medium.mime_type.partition(";")[0] == "text/plain":
@@ -86,16 +93,16 @@ def _data(medium: Medium) -> Json:
     return {"type": "base64", "media_type": medium.mime_type, "data": data}
 
 
-def _said(turn: Turn) -> list[Json]:
+def _said(turn: Turn) -> list[JsonObject]:
     blocks = [written for block in turn.blocks if (written := written_block(block)) is not None]
     return accepted(blocks, lambda block: block["type"] in ("thinking", "redacted_thinking"))
 
 
-def written_block(block: ContentPart | ToolCall) -> Json | None:
+def written_block(block: ContentPart | ToolCall) -> JsonObject | None:
     """A block of the assistant's; `None` for one that the API doesn't take."""
     if isinstance(block, ToolCall):
         return _call(block)
-    options: Json = thaw(block.options)
+    options: JsonObject = thaw(block.options)
     if block.type == "text" and block.text:
         citations = [
             thaw(citation.raw) for citation in block.citations if citation.raw.get("type") in CITATIONS
@@ -119,7 +126,7 @@ def written_block(block: ContentPart | ToolCall) -> Json | None:
     return options if block.type == "unsupported" and options.get("type") in _BLOCKS else None
 
 
-def _call(call: ToolCall) -> Json | None:
+def _call(call: ToolCall) -> JsonObject | None:
     metadata = thaw(call.metadata)
     kind = metadata.get(PROVIDER_TYPE, "tool_use")
     if call.type == "server_tool_call" and not _is_its_own(call, kind):
@@ -145,7 +152,7 @@ def _is_its_own(call: ToolCall, kind: object) -> bool:
     )
 
 
-def _result(result: ToolResult) -> Json:
+def _result(result: ToolResult) -> JsonObject:
     failed = {"is_error": True} if result.is_error else {}
     content: Any = thaw(result.content)
     if not _is_native(content):
@@ -171,7 +178,7 @@ def _is_result_part(part: Any) -> bool:
     return is_mapping(part) and isinstance(part.get(field), wanted)
 
 
-def _also(options: Json, *names: str) -> Json:
+def _also(options: JsonObject, *names: str) -> JsonObject:
     return {name: options[name] for name in names if name in options}
 
 
@@ -187,7 +194,7 @@ _IN_A_RESULT: Mapping[str, tuple[str, type]] = {
 _OF_A_CALL = frozenset(["caller", "server_name", "toolset_name", "cache_control"])
 _OF_A_RESULT = frozenset([PROVIDER_TYPE, "tool_call_id", "output", "status"])
 
-# What the API takes back, so that nothing of another provider's is sent.
+# The citations that the API takes back. Others are another provider's, and aren't sent.
 CITATIONS = (
     "char_location",
     "page_location",

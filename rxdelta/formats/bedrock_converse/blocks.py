@@ -1,29 +1,89 @@
-"""The blocks of a Bedrock message: what their starts and deltas become."""
+"""The blocks of a Bedrock message: their starts, their deltas, and bytes as base64.
 
-# Chunks are untyped JSON; each value that is read from one is checked.
+The format's names come first, since `decoder`, `request` and `writer` use them, too. boto3 has bytes where the wire and our
+events have text.
+"""
+
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+import base64
+import binascii
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
-from rxdelta.core import Event, events, real_id, reasoning_delta, text_delta, tool_call_delta
-from rxdelta.formats.base64_pieces import Base64Pieces
-from rxdelta.formats.bedrock_converse.binary import as_base64, joined, readable
-from rxdelta.formats.bedrock_converse.tables import FORMAT, MEDIA
-from rxdelta.formats.citations import as_citation
-from rxdelta.formats.decoding import Fields
-from rxdelta.formats.growing_list import GrowingList
-from rxdelta.formats.json_values import kept, others, word
-from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SIGNED_BY
-from rxdelta.formats.signatures import ANTHROPIC, signed
-from rxdelta.formats.tool_calls import call_identity, made_up_id
-from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
+from rxdelta.core import DEFAULT_LIMITS, Event, events, real_id, reasoning_delta, text_delta, tool_call_delta
+from rxdelta.formats.block_events import WireBlock, WireBlocks, as_citation
+from rxdelta.formats.calls import call_identity, made_up_id
+from rxdelta.formats.decoding import Base64Pieces, Fields, GrowingList, Json, by_word, kept, others, word
+from rxdelta.formats.endings import Broken
+from rxdelta.formats.notes import ANTHROPIC, PROVIDER_TYPE, REDACTED, SIGNED_BY, signed
 
-__all__ = ["Blocks", "without"]
+FORMAT: Final = "bedrock-converse"
 
-Json: TypeAlias = Mapping[str, Any]
+MEDIA: Mapping[str, str] = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
+"""The type of block that each medium becomes."""
+
+REASONS: Mapping[str, str] = by_word(
+    {
+        "stop": "end_turn stop_sequence",
+        "pause": "pause_turn",
+        "tool_use": "tool_use",
+        "length": "max_tokens model_context_window_exceeded",
+        "content_filter": "content_filtered guardrail_intervened refusal",
+    }
+)
+
+BROKEN: Mapping[str, Broken] = {
+    "malformed_model_output": Broken("the model's output could not be read", True),
+    "malformed_tool_use": Broken("the model's tool call could not be read", True),
+}
+"""The reasons that say that the model or Bedrock failed.
+
+https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_MessageStopEvent.html
+"""
+
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+
+
+def as_base64(value: Any) -> Any:
+    """Encode bytes as base64. Return other values unchanged."""
+    return base64.b64encode(value).decode() if isinstance(value, Bytes) else value
+
+
+def decoded(data: str) -> bytes | None:
+    """The bytes of a base64 text; `None` if it is none."""
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def joined(pieces: Sequence[str]) -> str:
+    """One base64 text of pieces that each have their own padding."""
+    found = [decoded(piece) for piece in pieces]
+    whole = [piece for piece in found if piece is not None]
+    return base64.b64encode(b"".join(whole)).decode() if len(whole) == len(found) else "".join(pieces)
+
+
+def readable(source: Mapping[str, Any]) -> dict[str, Any]:
+    """A frozen copy in which bytes are base64."""
+    return kept({str(name): _without_bytes(value, 0) for name, value in source.items()})
+
+
+def _without_bytes(value: Any, depth: int) -> Any:
+    if isinstance(value, (Mapping, list, tuple)):
+        if depth >= DEFAULT_LIMITS.json_depth:
+            return None
+        if isinstance(value, Mapping):
+            return {name: _without_bytes(item, depth + 1) for name, item in value.items()}
+        return [_without_bytes(item, depth + 1) for item in value]
+    return as_base64(value)
+
+
 Out: TypeAlias = list[Event]
 
 _READ = Fields(FORMAT)
@@ -84,7 +144,10 @@ class Blocks(WireBlocks[int, Block]):
     replaced = "another block took its place before its arguments came"
 
     def plain(self, chunk: Any) -> Event | None:
-        """The event of a chunk that is nothing but more of a block's text, as nearly all are."""
+        """The event of a chunk that is nothing but more of a block's text, as nearly all are.
+
+        It is that of the decoder's `_decode`: `tests/formats/test_plain_chunks.py` compares the two.
+        """
         if type(chunk) is not dict or len(chunk) != 1 or self.held is not None:
             return None
         try:
@@ -230,7 +293,7 @@ class Blocks(WireBlocks[int, Block]):
             self._read_arguments(out, block, arguments, f"{path}.input")
 
     def _read_arguments(self, out: Out, block: Block, arguments: Any, path: str) -> None:
-        """A piece of their text. Of a reply that was not streamed they are an object; an empty one says nothing."""
+        """Read a piece of their text. In a reply that was not streamed they are an object; an empty one means nothing."""
         if not arguments:
             return
         if not isinstance(arguments, (str, Mapping)):

@@ -14,8 +14,8 @@ and base64 on the wire; events have base64.
 nothing. A block keeps `contentBlockIndex` as its index, unless another block has it. Nova through InvokeModel starts
 and stops a block for each piece of a text, so that the text is that of many blocks. A citation is whole.
 A reasoning is text and then its signature, or it is redacted and only bytes. The result of a tool that Nova ran
-itself is a list in pieces. What happens to calls without arguments, to starts sent twice and to missing stops is
-described in `wire_blocks`.
+itself is a list in pieces. Calls without arguments, starts sent twice and missing stops are
+described in `formats/block_events.py`.
 
 **The end.** `messageStop` has the reason, and ends open blocks. `metadata` with the usage comes before or after it.
 The message finishes with the second of the two, or at the end of input if there is no `metadata`.
@@ -31,22 +31,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from rxdelta.core import Event, TokenUsage, events
+from rxdelta.core import Event, TokenUsage, events, finish_reason
 from rxdelta.core.events import ToolCallDelta
-from rxdelta.formats.bedrock_converse.binary import readable
-from rxdelta.formats.bedrock_converse.blocks import Blocks, without
-from rxdelta.formats.bedrock_converse.tables import BROKEN, FORMAT, REASONS
-from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.endings import assumed_finish, broken_events
-from rxdelta.formats.json_values import others, remember, word
-from rxdelta.formats.known_calls import KnowsCalls
-from rxdelta.formats.provider_errors import PROVIDER_ERROR, error_code
+from rxdelta.formats.bedrock_converse.blocks import BROKEN, FORMAT, REASONS, Blocks, readable, without
+from rxdelta.formats.block_events import take_all
+from rxdelta.formats.calls import KnowsCalls
+from rxdelta.formats.decoding import Fields, Json, as_mapping, others, remember, word
+from rxdelta.formats.endings import PROVIDER_ERROR, assumed_finish, broken_events, error_code
 from rxdelta.formats.usage import BEDROCK, RunningUsage
 from rxdelta.framing import DONE
 
-__all__ = ["BedrockConverseDecoder", "recognises"]
-
-Json: TypeAlias = Mapping[str, Any]
 Out: TypeAlias = list[Event]
 
 _PROVIDER = "bedrock"
@@ -72,7 +66,7 @@ class BedrockConverseDecoder(KnowsCalls):
 
     def __init__(self) -> None:
         self._message = _Message()
-        self._out: Out = []  # of a malformed chunk, the events before its fault come out with the next chunk
+        self._out: Out = []
         self._over = False
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
@@ -88,21 +82,21 @@ class BedrockConverseDecoder(KnowsCalls):
         """
         event = None if self._out else self._message.blocks.plain(chunk)
         if event is not None:
-            return self._told_piece(event) if type(event) is ToolCallDelta else (event,)
+            return self._checked_piece(event) if type(event) is ToolCallDelta else (event,)
         events = self._finish(whole=True) if chunk is DONE else self._decode(as_mapping(chunk, FORMAT))
-        return self._told(events)
+        return self._checked(events)
 
     def close(self) -> Sequence[Event]:
         """End of input: the finish of a message that has stopped, and whose usage never came."""
         out = [*self._finish(whole=False)]
         self._message.blocks.flush(out)
         self._end()
-        return self._told_last(out)
+        return self._checked_last(out)
 
     def _finish(self, *, whole: bool) -> Sequence[Event]:
         """Finish the message if the provider has stopped it, or has said that it is whole."""
         message = self._message
-        out, self._out = self._out, []
+        out = take_all(self._out)
         if message.stopped or (whole and message.blocks.message_started):
             message.finish(out)
         return out
@@ -122,8 +116,7 @@ class BedrockConverseDecoder(KnowsCalls):
         else:
             self._read(out, chunk)
         self._over |= self._message.broken
-        self._out = []
-        return out
+        return take_all(out)
 
     def _read(self, out: Out, chunk: Json) -> None:
         message, blocks = self._message, self._message.blocks
@@ -143,6 +136,7 @@ class BedrockConverseDecoder(KnowsCalls):
         siblings = {name: value for name, value in chunk.items() if name not in _NOT_SIBLINGS}
         if not all(isinstance(name, str) for name in siblings):
             raise _READ.fail("", "an object whose names are strings", chunk)
+        # InvokeModel adds keys of its own beside an event.
         if known or (siblings and all(name.startswith("amazon-bedrock-") for name in siblings)):
             remember(message.metadata, readable(siblings))
         elif fault is None:
@@ -172,7 +166,7 @@ class BedrockConverseDecoder(KnowsCalls):
 
 
 class _Message:
-    """What is to be remembered of one message, beside its blocks."""
+    """The state of one message, beside its blocks."""
 
     def __init__(self) -> None:
         self.blocks = Blocks()
@@ -257,8 +251,7 @@ class _Message:
             self.broken = True
             out += broken_events(_PROVIDER, word, BROKEN[word], usage, self.metadata)
         else:
-            by_calls = "tool_use" if self.blocks.calls_client else "stop"
-            reason = REASONS.get(word or "", by_calls)
+            reason = finish_reason(REASONS.get(word or ""), asked=self.blocks.calls_client)
             out.append(events.MessageFinish(reason, word, usage, self.metadata))
 
     def _stop(self, out: Out, provider_reason: str | None) -> None:
@@ -342,7 +335,7 @@ _FIRST: Mapping[str, str] = {
     "metadata": "usage",
 }
 
-# What is no event: padding against eavesdroppers, the name of an SSE event.
+# Keys that are no event: padding against eavesdroppers, the name of an SSE event.
 _NOT_NAMES = frozenset(["p", "_event"])
 _NOT_SIBLINGS = _NOT_NAMES | set(_EVENTS)
 _BEGINS = frozenset(["messageStart", "output"])

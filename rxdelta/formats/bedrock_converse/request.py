@@ -21,26 +21,33 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, is_mapping, thaw
-from rxdelta.formats.bedrock_converse.binary import decoded
-from rxdelta.formats.bedrock_converse.tables import FORMAT
-from rxdelta.formats.claude_content import accepted
-from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_media, result_text
-from rxdelta.formats.media import Medium, medium_of
+from rxdelta.formats.bedrock_converse.blocks import FORMAT, decoded
+from rxdelta.formats.calls import plain_id
+from rxdelta.formats.conversation import (
+    Defined,
+    Medium,
+    Native,
+    ToolDefinition,
+    Turn,
+    accepted,
+    arguments_of,
+    function_object,
+    medium_of,
+    refuse,
+    result_media,
+    result_text,
+    tool_list,
+)
+from rxdelta.formats.decoding import JsonObject
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
-from rxdelta.formats.tool_calls import plain_id
-from rxdelta.formats.tool_definitions import Defined, ToolDefinition, function_object, tool_list
-
-__all__ = ["request", "tools"]
-
-Json = dict[str, Any]
 
 
-def request(turns: Sequence[Turn | Native]) -> Json:
-    system: list[Json] = []
-    messages: list[Json] = []
-    ours: Json | None = None  # the last message, if it may go on
+def request(turns: Sequence[Turn | Native]) -> JsonObject:
+    system: list[JsonObject] = []
+    messages: list[JsonObject] = []
+    ours: JsonObject | None = None  # the last message, if it may go on
 
-    def say(role: str, blocks: list[Json]) -> None:
+    def say(role: str, blocks: list[JsonObject]) -> None:
         nonlocal ours
         if blocks and ours is not None and ours["role"] == role:
             ours["content"] += blocks
@@ -63,20 +70,20 @@ def request(turns: Sequence[Turn | Native]) -> Json:
     return {"system": system, "messages": messages} if system else {"messages": messages}
 
 
-def tools(definitions: Sequence[Defined]) -> Json:
+def tools(definitions: Sequence[Defined]) -> JsonObject:
     return {"toolConfig": {"tools": tool_list(definitions, _tool_spec)}}
 
 
-def _tool_spec(tool: ToolDefinition) -> Json:
+def _tool_spec(tool: ToolDefinition) -> JsonObject:
     fields = function_object(tool, "inputSchema")
     fields["inputSchema"] = {"json": fields["inputSchema"]}
     return {"toolSpec": fields}
 
 
-# What people say.
+# Messages of people.
 
 
-def _instruction(part: ContentPart) -> Json:
+def _instruction(part: ContentPart) -> JsonObject:
     if part.type == "text":
         return {"text": part.text or ""}
     if part.type == "unsupported":
@@ -84,7 +91,7 @@ def _instruction(part: ContentPart) -> Json:
     raise refuse(FORMAT, part, "system")
 
 
-def _asked(part: ContentPart) -> Json:
+def _asked(part: ContentPart) -> JsonObject:
     if part.type == "text":
         return {"text": part.text or ""}
     if part.type == "unsupported":
@@ -106,7 +113,7 @@ def _format(medium: Medium) -> str | None:
     return said if isinstance(said, str) else _FORMATS[medium.kind].get(medium.mime_type.partition(";")[0])
 
 
-def _source(medium: Medium) -> Json | None:
+def _source(medium: Medium) -> JsonObject | None:
     """Where it is: here or in S3, the only addresses that Bedrock fetches from."""
     found = medium.options.get("source")
     if isinstance(found, dict):
@@ -125,12 +132,12 @@ def _document_name(medium: Medium) -> str:
     return name.strip()[:200] or "document"
 
 
-# What the model said.
+# Messages of the model.
 
 
-def _said(turn: Turn) -> list[Json]:
+def _said(turn: Turn) -> list[JsonObject]:
     own = _own_tools(turn)
-    blocks: list[Json] = []
+    blocks: list[JsonObject] = []
     for block in turn.blocks:
         if isinstance(block, ToolCall):
             if block.type != "server_tool_call":
@@ -146,7 +153,7 @@ def _said(turn: Turn) -> list[Json]:
     return accepted(blocks, lambda block: "reasoningContent" in block)
 
 
-def _part(part: ContentPart) -> Json | None:
+def _part(part: ContentPart) -> JsonObject | None:
     if part.type == "text":
         citations = [cited for one in part.citations if (cited := _citation(one.raw)) is not None]
         if citations:
@@ -162,7 +169,7 @@ def _part(part: ContentPart) -> Json | None:
     return None
 
 
-def _reasoning(part: ContentPart) -> Json | None:
+def _reasoning(part: ContentPart) -> JsonObject | None:
     signature, data = part.options.get("signature"), part.options.get("data")
     if part.options.get(REDACTED):
         redacted = decoded(data) if isinstance(data, str) else None
@@ -172,9 +179,9 @@ def _reasoning(part: ContentPart) -> Json | None:
     return {"reasoningContent": {"reasoningText": {"text": part.text or "", "signature": signature}}}
 
 
-def _citation(raw: Mapping[str, Any]) -> Json | None:
+def _citation(raw: Mapping[str, Any]) -> JsonObject | None:
     """A citation as it came, if it came from here."""
-    found: Json = {name: thaw(raw[name]) for name in _OF_A_CITATION if name in raw}
+    found: JsonObject = {name: thaw(raw[name]) for name in _OF_A_CITATION if name in raw}
     location, content = found.get("location"), found.get("sourceContent")
     if location is not None and not (
         is_mapping(location) and len(location) == 1 and _LOCATIONS.issuperset(location)
@@ -185,15 +192,15 @@ def _citation(raw: Mapping[str, Any]) -> Json | None:
     return found if location or content else None
 
 
-def _call(call: ToolCall) -> Json:
+def _call(call: ToolCall) -> JsonObject:
     name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name or "")[:64] or "invalid"
     return {"toolUseId": _id(call.call_id), "name": name, "input": arguments_of(call)}
 
 
-# What tools gave back.
+# Results of tools.
 
 
-def _result(result: ToolResult) -> Json:
+def _result(result: ToolResult) -> JsonObject:
     """An object goes as JSON; a list or a number isn't taken as such, and goes as text."""
     content = result_media(result, _of_a_result)
     if content is None:
@@ -203,7 +210,7 @@ def _result(result: ToolResult) -> Json:
     return {"toolUseId": _id(result.call_id), "content": content, **failed}
 
 
-def _of_a_result(part: ContentPart) -> Json:
+def _of_a_result(part: ContentPart) -> JsonObject:
     written = _asked(part)
     if _OF_A_RESULT.isdisjoint(written):
         raise refuse(FORMAT, part, "tool")
@@ -238,16 +245,16 @@ def _is_ours(output: Any) -> bool:
     )
 
 
-def _own_result(part: ContentPart) -> Json:
-    options: Json = thaw(part.options)
+def _own_result(part: ContentPart) -> JsonObject:
+    options: JsonObject = thaw(part.options)
     kind = {"type": options[PROVIDER_TYPE]} if PROVIDER_TYPE in options else {}
     status = {"status": options["status"]} if options.get("status") in ("success", "error") else {}
     content = [_with_bytes(item) for item in options["output"]]
     return {"toolUseId": _id(options["tool_call_id"]), "content": content, **status, **kind}
 
 
-def _with_bytes(item: Json) -> Json:
-    """What the decoder wrote as base64 is bytes again."""
+def _with_bytes(item: JsonObject) -> JsonObject:
+    """The item, with bytes again where the decoder wrote base64."""
     for found in item.values():
         source = found.get("source") if isinstance(found, dict) else None  # pyright: ignore[reportUnknownVariableType,reportUnknownMemberType]
         if isinstance(source, dict) and isinstance(source.get("bytes"), str):  # pyright: ignore[reportUnknownMemberType]
@@ -255,7 +262,7 @@ def _with_bytes(item: Json) -> Json:
     return item
 
 
-# What is refused otherwise.
+# Blocks that the API would refuse.
 
 
 def _id(call_id: str | None) -> str:

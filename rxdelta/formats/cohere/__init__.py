@@ -1,10 +1,13 @@
-"""Cohere's Chat API (v2)."""
+"""Cohere's Chat API (v2).
+
+Reading: `decoder` (an event) and `blocks` (the blocks of a message, and the format's names). Writing: `request`. `writer` writes
+and serves its replies.
+"""
 
 from rxdelta.formats.cohere.decoder import CohereDecoder, recognises
 from rxdelta.formats.cohere.request import request
-from rxdelta.formats.endpoint import endpoint_of
-from rxdelta.formats.format import Format, later
-from rxdelta.formats.tool_definitions import functions
+from rxdelta.formats.conversation import functions
+from rxdelta.formats.format import Format, endpoint_of, later
 
 __all__ = ["FORMAT"]
 
@@ -15,7 +18,7 @@ FORMAT = Format(
     request=request,
     tools=functions,
     writer=later("cohere"),
-    endpoint=endpoint_of("cohere"),
+    endpoint=endpoint_of("cohere", module="writer"),
     carries={"text", "reasoning", "tool_call", "citation", "invalid_tool_call"},
     owns=later("cohere", "owns"),
     loses={

@@ -1,25 +1,52 @@
-"""The blocks of a Cohere message: its plan, contents and calls, and the citations in them."""
+"""The blocks of a Cohere message: its plan, contents and calls, and the citations in them.
 
-# Chunks are untyped JSON; each value that is read from one is checked.
+The format's names come first, since the other files use them, too.
+"""
+
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rxdelta.core import Event, freeze, real_id, reasoning_delta, text_delta, tool_call_delta
-from rxdelta.formats.citations import as_citation
-from rxdelta.formats.cohere.tables import BLOCK_TYPES, CONTENT_TYPES, FORMAT, PLAN
-from rxdelta.formats.decoding import Fields
-from rxdelta.formats.json_values import kept, others, word
+from rxdelta.formats.block_events import WireBlock, WireBlocks, as_citation
+from rxdelta.formats.calls import call_identity, made_up_id
+from rxdelta.formats.decoding import Fields, Json, kept, others, word
+from rxdelta.formats.endings import Broken
 from rxdelta.formats.notes import PROVIDER_TYPE
-from rxdelta.formats.tool_calls import call_identity, made_up_id
-from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
 
-__all__ = ["Blocks"]
+FORMAT: Final = "cohere"
 
-Json: TypeAlias = Mapping[str, Any]
+PLAN: Final = "tool_plan"
+"""The field of the plan for the calls. The reasoning that it becomes has this as its provider type."""
+
+BLOCK_TYPES: Mapping[str, str] = {"text": "text", "thinking": "reasoning"}
+"""The type of block that each type of content becomes. A content's text is in the field that has the type's name."""
+
+CONTENT_TYPES: Mapping[str, str] = {block: content for content, block in BLOCK_TYPES.items()}
+
+REASONS: Mapping[str, str] = {
+    "COMPLETE": "stop",
+    "STOP_SEQUENCE": "stop",
+    "TOOL_CALL": "tool_use",
+    "MAX_TOKENS": "length",
+    "ERROR_LIMIT": "length",
+    "ERROR_TOXIC": "content_filter",
+}
+
+BROKEN: Mapping[str, Broken] = {
+    "ERROR": Broken("the generation failed", True),
+    "TIMEOUT": Broken("the generation timed out", True),
+}
+"""The reasons that say that Cohere failed. The message of an error that has its own wins.
+
+https://docs.cohere.com/reference/chat-stream
+"""
+
+
 Out: TypeAlias = list[Event]
 Place: TypeAlias = tuple[str, int]
 
@@ -50,7 +77,10 @@ class Blocks(WireBlocks[Place, Block]):
         self._newest_of: dict[str, Block] = {}  # by block type, of the contents
 
     def plain(self, chunk: Any) -> Event | None:
-        """The event of a chunk that is nothing but more of a content or of arguments, as nearly all are."""
+        """The event of a chunk that is nothing but more of a content or of arguments, as nearly all are.
+
+        It is that of the decoder's `_decode`: `tests/formats/test_plain_chunks.py` compares the two.
+        """
         if type(chunk) is not dict or len(chunk) != 3 or self.held is not None:
             return None
         delta, index = chunk.get("delta"), chunk.get("index")

@@ -7,8 +7,8 @@
     citation  = citation-start citation-end
 
 **Blocks.** Cohere counts contents, calls and citations separately, so that index 0 may be one of each. A block's
-place is therefore its kind and Cohere's index; its own index is its number in the message. What happens to calls
-without arguments, to starts sent twice and to missing ends is described in `wire_blocks`.
+place is therefore its kind and Cohere's index; its own index is its number in the message. Calls without
+arguments, starts sent twice and missing ends are described in `formats/block_events.py`.
 
 **The plan** for the calls becomes a reasoning whose provider type is `tool_plan`. The format doesn't mark its end,
 so it stays open until another block begins.
@@ -16,7 +16,7 @@ so it stays open until another block begins.
 **Citations** are whole and refer to offsets in the reply. A citation belongs to a block that is still open; one that
 is too late for its block is kept in the message's metadata.
 
-**The end.** `message-end` has the reason and the usage, and ends open blocks. Of the two usages `tokens` counts, not
+**The end.** `message-end` has the reason and the usage, and ends open blocks. The usage is `tokens`, not
 `billed_units`. An `error`, or a reason that is an error, breaks the message off. The model is never named.
 
 A body that was not streamed, with `finish_reason` and `message`, is read like its stream. Version 1, whose
@@ -31,19 +31,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from rxdelta.core import Event, TokenUsage, events, freeze, real_id
-from rxdelta.formats.cohere.blocks import Blocks
-from rxdelta.formats.cohere.tables import BROKEN, FORMAT, PLAN, REASONS
-from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.endings import assumed_finish, broken_events
-from rxdelta.formats.json_values import NOTHING, kept, others, remember, word
-from rxdelta.formats.provider_errors import Broken
+from rxdelta.core import Event, TokenUsage, events, finish_reason, freeze, real_id
+from rxdelta.formats.block_events import take_all
+from rxdelta.formats.cohere.blocks import BROKEN, FORMAT, PLAN, REASONS, Blocks
+from rxdelta.formats.decoding import NOTHING, Fields, Json, as_mapping, kept, others, remember, word
+from rxdelta.formats.endings import Broken, assumed_finish, broken_events
 from rxdelta.formats.usage import COHERE, usage_of
 from rxdelta.framing import DONE
 
-__all__ = ["CohereDecoder", "recognises"]
-
-Json: TypeAlias = Mapping[str, Any]
 Out: TypeAlias = list[Event]
 
 _PROVIDER = "cohere"
@@ -66,7 +61,7 @@ class CohereDecoder:
 
     def __init__(self) -> None:
         self._message = _Message()
-        self._out: Out = []  # of a malformed chunk, the events before its fault come out with the next chunk
+        self._out: Out = []
         self._over = False
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
@@ -92,7 +87,7 @@ class CohereDecoder:
 
     def close(self) -> Sequence[Event]:
         """End of input. Nothing to finish: what has no `message-end` was cut off."""
-        out, self._out = self._out, []
+        out = take_all(self._out)
         self._message.blocks.flush(out)
         self._end()
         return out
@@ -100,7 +95,7 @@ class CohereDecoder:
     def _finish(self) -> Sequence[Event]:
         """Finish a message that has no `message-end`, but is whole."""
         message = self._message
-        out, self._out = self._out, []
+        out = take_all(self._out)
         if message.blocks.message_started and not message.finished:
             message.finish(out, None, None, ended=False)
         return out
@@ -135,12 +130,11 @@ class CohereDecoder:
         if message.failure:
             out += message.failure
             self._end()
-        self._out = []
-        return out
+        return take_all(out)
 
 
 class _Message:
-    """What is to be remembered of one message, beside its blocks."""
+    """The state of one message, beside its blocks."""
 
     def __init__(self) -> None:
         self.blocks = Blocks()
@@ -268,7 +262,7 @@ class _Message:
     def finish(self, out: Out, provider_reason: str | None, usage: TokenUsage | None, *, ended: bool) -> None:
         """Finish the message. `ended` says whether a `message-end` has come."""
         self.blocks.start_message(out)
-        reason = REASONS.get(provider_reason or "", "tool_use" if self.blocks.calls_client else "stop")
+        reason = finish_reason(REASONS.get(provider_reason or ""), asked=self.blocks.calls_client)
         self.blocks.cut = reason == "length"
         self.blocks.finish_all(out)
         self.finished = True

@@ -17,33 +17,31 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, is_mapping, thaw
-from rxdelta.formats.cohere.tables import CONTENT_TYPES, FORMAT, PLAN
+from rxdelta.formats.cohere.blocks import CONTENT_TYPES, FORMAT, PLAN
 from rxdelta.formats.conversation import (
     Native,
     Turn,
     arguments_of,
+    data_url,
+    medium_of,
     messages_of,
     refuse,
     result_text,
     text_or_parts,
 )
-from rxdelta.formats.media import data_url, medium_of
+from rxdelta.formats.decoding import JsonObject
 from rxdelta.formats.notes import PROVIDER_TYPE
 
-__all__ = ["request"]
 
-Json = dict[str, Any]
-
-
-def request(turns: Sequence[Turn | Native]) -> Json:
+def request(turns: Sequence[Turn | Native]) -> JsonObject:
     return {"messages": messages_of(turns, user=_user, assistant=_assistant, result=_result)}
 
 
-def _user(turn: Turn) -> Json:
+def _user(turn: Turn) -> JsonObject:
     return {"role": turn.role, "content": text_or_parts(turn, _part)}
 
 
-def _part(part: ContentPart, role: str) -> Json:
+def _part(part: ContentPart, role: str) -> JsonObject:
     medium = medium_of(part)
     if part.type == "text":
         return {"type": "text", "text": part.text or ""}
@@ -56,10 +54,10 @@ def _part(part: ContentPart, role: str) -> Json:
     return {"type": "image_url", "image_url": {"url": url, **detail}}
 
 
-def _assistant(turn: Turn) -> Json | None:
+def _assistant(turn: Turn) -> JsonObject | None:
     plan: list[str] = []
-    content: list[Json] = []
-    citations: list[Json] = []
+    content: list[JsonObject] = []
+    citations: list[JsonObject] = []
     for part in turn.parts:
         text = part.text
         if not text or part.type not in ("text", "refusal", "reasoning"):
@@ -70,11 +68,11 @@ def _assistant(turn: Turn) -> Json | None:
             content_type = CONTENT_TYPES.get(part.type, "text")
             content.append({"type": content_type, content_type: text})
         citations += [_citation(one.raw, len(content) - 1) for one in part.citations if _is_ours(one.raw)]
-    metadata: Json = thaw(turn.message.metadata) if turn.message is not None else {}
+    metadata: JsonObject = thaw(turn.message.metadata) if turn.message is not None else {}
     late: Any = metadata.get("citations")  # of blocks that had finished
     citations += filter(_is_ours, late if isinstance(late, list) else ())  # pyright: ignore[reportUnknownArgumentType]
     calls = [_call(call) for call in turn.calls]
-    found: Json = {
+    found: JsonObject = {
         PLAN: "".join(plan),
         "content": content,
         "citations": citations if content or plan else [],
@@ -84,7 +82,7 @@ def _assistant(turn: Turn) -> Json | None:
     return {"role": "assistant", **written} if written else None
 
 
-def _result(result: ToolResult, _: ToolCall | None) -> Json:
+def _result(result: ToolResult, _: ToolCall | None) -> JsonObject:
     return {"role": "tool", "tool_call_id": result.call_id or "call", "content": result_text(result)}
 
 
@@ -93,15 +91,15 @@ def _is_ours(raw: Any) -> bool:
     return isinstance(sources, list) and all(map(is_mapping, sources))  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _citation(raw: Mapping[str, Any], place: int) -> Json:
+def _citation(raw: Mapping[str, Any], place: int) -> JsonObject:
     """The citation unchanged, but if it has the index of its content, with the index which that has now."""
-    found: Json = thaw(raw)
+    found: JsonObject = thaw(raw)
     return (
         {**found, "content_index": place} if found.get("content_index") is not None and place >= 0 else found
     )
 
 
-def _call(call: ToolCall) -> Json:
+def _call(call: ToolCall) -> JsonObject:
     arguments = json.dumps(arguments_of(call), ensure_ascii=False)
     function = {"name": call.name or "invalid", "arguments": arguments}
     return {"id": call.call_id or "call", "type": "function", "function": function}

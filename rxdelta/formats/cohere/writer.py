@@ -1,17 +1,19 @@
-"""A reply as Cohere's chat API, version 2, streams it. The grammar stands in `decoder.py`."""
+"""A reply as Cohere's chat API, version 2, streams it, and how the API is served. The grammar is in `decoder.py`."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
 
 from rxdelta.core import Block, Citation, ContentPart, thaw
-from rxdelta.formats.cohere.tables import CONTENT_TYPES, PLAN
+from rxdelta.core.events import StreamError
+from rxdelta.formats.cohere.blocks import CONTENT_TYPES, PLAN
+from rxdelta.formats.decoding import JsonObject
 from rxdelta.formats.encoding import Masked
+from rxdelta.formats.format import FAKE_KEY, FAKE_MODEL, Endpoint, by_body, named_sse_frame
 from rxdelta.formats.notes import PROVIDER_TYPE
-from rxdelta.formats.provider_reply import BlockItem, Json, ProviderEncoder, ProviderWriter
+from rxdelta.formats.provider_reply import BlockItem, ProviderEncoder, ProviderWriter
 from rxdelta.formats.reply import Counts
-
-__all__ = ["owns", "writer"]
 
 
 class _Writer(ProviderWriter):
@@ -20,7 +22,7 @@ class _Writer(ProviderWriter):
         self._contents = self._citations = 0
 
     def start(self, _: Counts, /) -> None:
-        message: Json = {
+        message: JsonObject = {
             "role": "assistant",
             "content": [],
             "tool_plan": "",
@@ -60,9 +62,9 @@ class _Writer(ProviderWriter):
                 self._citations += 1
             self.write(type="content-end", index=self._contents - 1)
 
-    def _written(self, item: BlockItem, citation: Citation) -> Json:
+    def _written(self, item: BlockItem, citation: Citation) -> JsonObject:
         if _is_own(citation):
-            raw: Json = thaw(citation.raw)
+            raw: JsonObject = thaw(citation.raw)
             return raw
         start, end = citation.start_index or 0, citation.end_index
         place = {
@@ -102,7 +104,7 @@ def _is_plan(item: BlockItem) -> bool:
     )
 
 
-def _usage(counts: Counts) -> Json:
+def _usage(counts: Counts) -> JsonObject:
     totals = {name: counts.get(name, 0) for name in ("input_tokens", "output_tokens")}
     return {"billed_units": totals, "tokens": totals, "cached_tokens": counts.get("cache_read_tokens", 0)}
 
@@ -121,3 +123,52 @@ def owns(block: Block, kind: str) -> bool:
         and isinstance(block, ContentPart)
         and all(map(_is_own, block.citations))
     )
+
+
+def _error(error: StreamError, _: int) -> JsonObject:
+    return {"message": error.message}
+
+
+def _whole(chunks: Iterable[Mapping[str, Any]]) -> JsonObject:
+    """The body of a reply that isn't streamed."""
+    body: JsonObject = {}
+    message: JsonObject = {"role": "assistant"}
+    content: list[JsonObject] = []
+    calls: list[JsonObject] = []
+    citations: list[JsonObject] = []
+    plan: list[str] = []
+    for chunk in chunks:
+        kind, delta = chunk["type"], chunk.get("delta", {})
+        said = delta.get("message", {})
+        if kind == "message-start":
+            body["id"] = chunk["id"]
+        elif kind == "content-start":
+            content.append(said["content"])
+        elif kind == "content-delta":
+            for field, text in said["content"].items():
+                content[-1] |= {field: content[-1][field] + text}
+        elif kind == "tool-plan-delta":
+            plan.append(said["tool_plan"])
+        elif kind == "tool-call-start":
+            calls.append({**said["tool_calls"], "function": {**said["tool_calls"]["function"]}})
+        elif kind == "tool-call-delta":
+            calls[chunk["index"]]["function"]["arguments"] += said["tool_calls"]["function"]["arguments"]
+        elif kind == "citation-start":
+            citations.append(said["citations"])
+        elif kind == "message-end":
+            body |= delta
+    lists = {"content": content, "tool_calls": calls, "citations": citations, "tool_plan": "".join(plan)}
+    return {**body, "message": message | {field: value for field, value in lists.items() if value}}
+
+
+_MODEL: Final = {"name": FAKE_MODEL, "endpoints": ["chat"]}
+
+ENDPOINT: Final = Endpoint(
+    paths=["/v2/chat"],
+    streams=by_body(),
+    frame=named_sse_frame,
+    error=_error,
+    whole=_whole,
+    lookups={"/v1/models": {"models": [_MODEL]}},
+    environment={"CO_API_URL": "{url}", "CO_API_KEY": FAKE_KEY},
+)

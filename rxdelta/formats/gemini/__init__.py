@@ -1,14 +1,14 @@
 """Google's generateContent.
 
-Reading: `decoder` (a response), `wire_form` (the SDK's objects), `candidate` (its parts and its end), which passes parts to
-`blocks`, `calls` with `arguments`, `server_tools` and `citations`. Writing: `request`. Both sides share `tables`.
+Reading: `decoder` (a response), `candidate` (its parts, the provider's tools, citations and the end), `calls` (its blocks, and
+function calls with their arguments). Writing: `request`. `writer` writes and serves its replies. All share `tables` (the
+format's names, and the wire's form of an SDK's object).
 """
 
-from rxdelta.formats.endpoint import endpoint_of
-from rxdelta.formats.format import Format, later
+from rxdelta.formats.format import Format, endpoint_of, later
 from rxdelta.formats.gemini.decoder import GeminiDecoder, recognises
 from rxdelta.formats.gemini.request import request, tools
-from rxdelta.formats.signatures import GOOGLE
+from rxdelta.formats.notes import GOOGLE
 
 __all__ = ["FORMAT"]
 
@@ -20,7 +20,7 @@ FORMAT = Format(
     tools=tools,
     vendors={GOOGLE},
     writer=later("gemini"),
-    endpoint=endpoint_of("gemini"),
+    endpoint=endpoint_of("gemini", module="writer"),
     carries={
         "text",
         "reasoning",

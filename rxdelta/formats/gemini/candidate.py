@@ -1,38 +1,128 @@
-"""One candidate of a response: its parts, by way of their readers, its citations and its end."""
+"""One candidate of a response: its parts, the tools that the provider runs itself, its citations and its end."""
+
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from rxdelta.core import Event, TokenUsage
-from rxdelta.formats.block_writer import MessageWriter
-from rxdelta.formats.decoding import Fields
-from rxdelta.formats.endings import broken_events
-from rxdelta.formats.gemini.blocks import Blocks
-from rxdelta.formats.gemini.calls import Calls
-from rxdelta.formats.gemini.citations import citation, grounding
-from rxdelta.formats.gemini.server_tools import ServerTools
+from rxdelta.core import Event, TokenUsage, finish_reason, freeze
+from rxdelta.formats.block_events import MessageWriter, as_citation
+from rxdelta.formats.calls import BROKEN_OFF, CUT_OFF, given_id
+from rxdelta.formats.decoding import Fields, Json, kept, others, remember, word
+from rxdelta.formats.endings import Broken, broken_events
+from rxdelta.formats.gemini.calls import Blocks, Calls
 from rxdelta.formats.gemini.tables import (
     BROKEN,
+    CODE_RESULT,
+    EXECUTABLE_CODE,
     FORMAT,
     NUMBERED_REASONS,
     REASONS,
     SERVER_TOOLS,
+    TOOL_CALL,
+    TOOL_RESPONSE,
     UNSPECIFIED,
+    other_fields,
 )
-from rxdelta.formats.gemini.wire_form import other_fields
-from rxdelta.formats.json_values import kept, others, remember, word
-from rxdelta.formats.notes import FINISH_REASON_ASSUMED, SIGNED_BY, THOUGHT
-from rxdelta.formats.provider_errors import Broken
-from rxdelta.formats.signatures import GOOGLE, signed
-from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
+from rxdelta.formats.notes import FINISH_REASON_ASSUMED, GOOGLE, PROVIDER_TYPE, SIGNED_BY, THOUGHT, signed
 
-__all__ = ["Candidate"]
 
-Json: TypeAlias = Mapping[str, Any]
+def citation(found: Json) -> Json:
+    names = {"title": "title", "url": "uri", "start_index": "startIndex", "end_index": "endIndex"}
+    return as_citation({name: found.get(theirs) for name, theirs in names.items()}, found)
+
+
+def grounding(metadata: object) -> list[Json]:
+    """The citations of a web search and the like: which piece of the text rests on which source."""
+    if not isinstance(metadata, Mapping):
+        return []
+    sources, supports = (metadata.get(name) for name in ("groundingChunks", "groundingSupports"))
+    if not isinstance(sources, (list, tuple)) or not isinstance(supports, (list, tuple)):
+        return []
+    found: list[Json] = []
+    for support in supports:
+        fields: Json = support if isinstance(support, Mapping) else {}
+        segment, indexes = fields.get("segment"), fields.get("groundingChunkIndices")
+        place: Json = segment if isinstance(segment, Mapping) else {}
+        for index in indexes if isinstance(indexes, (list, tuple)) else ():
+            if type(index) is not int or not 0 <= index < len(sources):
+                continue
+            whole: Any = sources[index]
+            kinds = list(whole.values()) if isinstance(whole, Mapping) else []
+            source: Json = kinds[0] if kinds and isinstance(kinds[0], Mapping) else {}
+            values = {
+                "title": source.get("title"),
+                "url": source.get("uri"),
+                "cited_text": source.get("text"),
+                "start_index": place.get("startIndex"),
+                "end_index": place.get("endIndex"),
+            }
+            found.append(as_citation(values, {**fields, "groundingChunk": whole}))
+    return found
+
 
 _READ = Fields(FORMAT)
+
+
+class ServerTools:
+    """Reads the provider's own calls and their results of one candidate, each with the fields of its part."""
+
+    __slots__ = ("_blocks", "_running")
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        self._running: dict[str, str] = {}  # the id of the newest call of each kind, until its result
+
+    def read(self, kind: str, found: Json, fields: Json, path: str) -> None:
+        _READERS[kind](self, found, fields, path)
+
+    def read_executable_code(self, code: Json, fields: Json, path: str) -> None:
+        call = {"name": "code_execution", "args": others(code, _ID)}
+        self._write_call(EXECUTABLE_CODE, code, {**fields, **call}, path)
+
+    def read_code_result(self, result: Json, fields: Json, path: str) -> None:
+        status = None
+        if result.get("outcome") not in UNSPECIFIED:
+            status = "success" if result["outcome"] in ("OUTCOME_OK", 1) else "error"
+        own = {PROVIDER_TYPE: CODE_RESULT, "output": others(result, _ID), "status": status}
+        self._write_result(EXECUTABLE_CODE, result, {**fields, **own}, path)
+
+    def read_tool_call(self, found: Json, fields: Json, path: str) -> None:
+        kind = found.get("toolType")
+        args = _READ.mapping(found.get("args"), f"{path}.args")
+        call = {**others(found, _TOOL_CALL), "name": word(kind) or str(kind or "tool"), "args": kept(args)}
+        self._write_call(TOOL_CALL, found, {**fields, **call}, path)
+
+    def read_tool_response(self, response: Json, fields: Json, path: str) -> None:
+        output = freeze(response.get("response"), lenient=True)
+        own = {**others(response, _TOOL_RESPONSE), PROVIDER_TYPE: TOOL_RESPONSE, "output": output}
+        self._write_result(TOOL_CALL, response, {**fields, **own}, path)
+
+    def _write_call(self, kind: str, found: Json, content: Json, path: str) -> None:
+        known = self._blocks.call_identity(given_id(_READ.text_of(found, "id", path)))
+        self._running[kind] = known["id"]
+        self._blocks.whole({**content, **known, "type": "server_tool_call", PROVIDER_TYPE: kind})
+
+    def _write_result(self, kind: str, found: Json, content: Json, path: str) -> None:
+        """Write a result. One without an id is that of the newest call of its kind."""
+        call_id = given_id(_READ.text_of(found, "id", path)) or self._running.get(kind)
+        self._running.pop(kind, None)
+        self._blocks.whole({**content, "type": "server_tool_result", "tool_call_id": call_id})
+
+
+_READERS: Mapping[str, Callable[[ServerTools, Json, Json, str], None]] = {
+    EXECUTABLE_CODE: ServerTools.read_executable_code,
+    CODE_RESULT: ServerTools.read_code_result,
+    TOOL_CALL: ServerTools.read_tool_call,
+    TOOL_RESPONSE: ServerTools.read_tool_response,
+}
+
+_ID = frozenset(["id"])
+_TOOL_CALL = frozenset(["id", "toolType", "args"])
+_TOOL_RESPONSE = frozenset(["id", "response"])
 
 
 class Candidate:
@@ -113,9 +203,9 @@ class Candidate:
             return broken_events("google", self.word, broken, None, more, choice=self.number)
         if assumed:
             self.message.metadata[FINISH_REASON_ASSUMED] = True
-        reason = "stop" if assumed else REASONS.get(self.word, "stop") if self.word else "content_filter"
-        if reason == "stop" and self.calls.ever:
-            reason = "tool_use"
+        # A blocked prompt has no reason of its own.
+        reason = None if assumed else REASONS.get(self.word) if self.word else "content_filter"
+        reason = finish_reason(reason, asked=self.calls.ever)
         self.message.finish(reason, self.word, metadata, model, response_id)
         return []
 
@@ -192,6 +282,7 @@ class Candidate:
         reason = _READ.text(found, path)
         if reason in UNSPECIFIED:
             return
+        # Older models and proxies send `STOP` with every response, so only calls end here: a tool mustn't wait.
         self.word = str.__str__(reason)
         if not self.calls.will_continue:
             self.calls.end(self._cut())

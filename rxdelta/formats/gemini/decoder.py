@@ -11,7 +11,7 @@
 
 Each response is complete in itself and has only the new parts. Texts have no marks of their start or end. So blocks
 are numbered in the order in which they appear, for each candidate separately. A text, a thought (a text with
-`thought`) or an audio is open until something else begins. Everything else comes whole, except a call with streamed
+`thought`) or an audio is open until another block begins. All other parts come whole, except a call with streamed
 arguments. An absent `index` is 0.
 
 **The end** is the end of input: older models and proxies send `STOP` with every response, and text follows. So a
@@ -40,23 +40,17 @@ responses, which the API sends when it streams without `alt=sse`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from rxdelta.core import ByChoice, Event, TokenUsage, events, reasoning_delta, text_delta
-from rxdelta.formats.block_writer import take_all
-from rxdelta.formats.decoding import Fields
+from rxdelta.formats.block_events import take_all
+from rxdelta.formats.calls import KnowsCalls
+from rxdelta.formats.decoding import NOTHING, Fields, Json, kept, remember, word
+from rxdelta.formats.endings import error_events, error_in
 from rxdelta.formats.gemini.candidate import Candidate
-from rxdelta.formats.gemini.tables import FORMAT, UNSPECIFIED
-from rxdelta.formats.gemini.wire_form import SDKS_OWN, other_fields, wire_form
-from rxdelta.formats.json_values import NOTHING, kept, remember, word
-from rxdelta.formats.known_calls import KnowsCalls
-from rxdelta.formats.provider_errors import error_events, error_in
+from rxdelta.formats.gemini.tables import FORMAT, SDKS_OWN, UNSPECIFIED, other_fields, wire_form
 from rxdelta.formats.usage import GEMINI, RunningUsage
 from rxdelta.framing import DONE
-
-__all__ = ["GeminiDecoder", "recognises"]
-
-Json: TypeAlias = Mapping[str, Any]
 
 _READ = Fields(FORMAT)
 
@@ -96,26 +90,30 @@ class GeminiDecoder(KnowsCalls):
             >>> GeminiDecoder().decode({"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}})
             [StreamError(message='Overloaded', type='UNAVAILABLE', code='503', choice=0)]
         """
-        told = None if self._out else self._plain(chunk)
-        if told is not None:
-            return told
+        plain = None if self._out else self._plain(chunk)
+        if plain is not None:
+            return plain
         if chunk is DONE:
             if self._candidates:
                 self._finish(whole=True)
                 self._end()
-            return self._told(take_all(self._out))
+            return self._checked(take_all(self._out))
+        # The API sends a list when it streams without `alt=sse`.
         for response in chunk if isinstance(chunk, (list, tuple)) else (chunk,):
             self._read(wire_form(response))
-        return self._told(take_all(self._out))
+        return self._checked(take_all(self._out))
 
     def close(self) -> Sequence[Event]:
         """End of input: the finish of each candidate that has a finish reason. One without was cut off."""
         self._finish(whole=False)
         self._end()
-        return self._told_last(take_all(self._out))
+        return self._checked_last(take_all(self._out))
 
     def _plain(self, chunk: Any) -> Sequence[Event] | None:
-        """What to emit for a response that has nothing but more text, or more of a thought, and perhaps a usage."""
+        """The events of a plain response: more of a text or a thought, and perhaps a usage.
+
+        They are those of `_read`: `tests/formats/test_plain_chunks.py` compares the two.
+        """
         if type(chunk) is not dict or not _PLAIN.issuperset(chunk) or chunk.get("responseId") != self._id:
             return None
         if self._model is None and "modelVersion" in chunk:
@@ -162,17 +160,20 @@ class GeminiDecoder(KnowsCalls):
             return
         found = _READ.items(chunk.get("candidates"), "candidates")
         self._read_envelope(chunk)
+        # A refused prompt has no candidate, and is a complete reply.
         if not found and not self._candidates and error is None:
             self._candidate(0)
         is_foreign = False
-        for place, candidate in enumerate(found):
-            path = f"candidates[{place}]" if place else "candidates[0]"
-            fields = _READ.mapping(candidate, path)
-            index = fields.get("index")
-            number = 0 if index is None else _READ.index(index, f"{path}.index")
-            self._candidate(number).read(fields, path)
-            is_foreign |= _brings_nothing(fields)
-        self._show_usage()
+        try:
+            for place, candidate in enumerate(found):
+                path = f"candidates[{place}]" if place else "candidates[0]"
+                fields = _READ.mapping(candidate, path)
+                index = fields.get("index")
+                number = 0 if index is None else _READ.index(index, f"{path}.index")
+                self._candidate(number).read(fields, path)
+                is_foreign |= _brings_nothing(fields)
+        finally:
+            self._show_usage()  # that of a malformed response, too: the next one may be plain and without a usage
         if is_foreign:
             self._out.append(events.ProviderEvent("google", "chunk", kept(chunk)))
         if error is not None:

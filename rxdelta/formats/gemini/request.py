@@ -13,7 +13,7 @@ The names are the wire's, which the SDK accepts too: `contents=…, config={"sys
 another provider gave is left out, and so are the calls and results of that provider's own tools.
 """
 
-# What items of the provider's own hold is JSON that nobody has typed.
+# The provider's own items hold untyped JSON.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -22,7 +22,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
-from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, text_of
+from rxdelta.formats.conversation import (
+    Defined,
+    Native,
+    ToolDefinition,
+    Turn,
+    arguments_of,
+    function_object,
+    refuse,
+    result_parts,
+    text_of,
+)
+from rxdelta.formats.decoding import JsonObject
 from rxdelta.formats.gemini.tables import (
     CODE_RESULT,
     EXECUTABLE_CODE,
@@ -30,18 +41,12 @@ from rxdelta.formats.gemini.tables import (
     TOOL_CALL,
     TOOL_RESPONSE,
 )
-from rxdelta.formats.given_parts import result_parts
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID, THOUGHT
-from rxdelta.formats.tool_definitions import Defined, ToolDefinition, function_object
-
-__all__ = ["request", "tools"]
-
-Json = dict[str, Any]
 
 
-def request(turns: Sequence[Turn | Native]) -> Json:
+def request(turns: Sequence[Turn | Native]) -> JsonObject:
     calls = _calls_in(turns)
-    system: list[Json] = []
+    system: list[JsonObject] = []
     contents = _Contents()
     for turn in turns:
         if isinstance(turn, Mapping):
@@ -55,18 +60,18 @@ def request(turns: Sequence[Turn | Native]) -> Json:
             contents.add("model", _said(turn))
         responses = [_response(result, calls) for result in turn.results]
         contents.add("user", responses, apart=True)
-    written: Json = {"contents": contents.written}
+    written: JsonObject = {"contents": contents.written}
     return {"systemInstruction": {"parts": system}, **written} if system else written
 
 
-def tools(definitions: Sequence[Defined]) -> Json:
+def tools(definitions: Sequence[Defined]) -> JsonObject:
     """The functions are one tool, beside the provider's own. A function without arguments has no schema."""
     functions = [_declaration(tool) for tool in definitions if isinstance(tool, ToolDefinition)]
-    own: list[Json] = [thaw(tool) for tool in definitions if not isinstance(tool, ToolDefinition)]
+    own: list[JsonObject] = [thaw(tool) for tool in definitions if not isinstance(tool, ToolDefinition)]
     return {"tools": [*([{"functionDeclarations": functions}] if functions else []), *own]}
 
 
-def _declaration(tool: ToolDefinition) -> Json:
+def _declaration(tool: ToolDefinition) -> JsonObject:
     written = function_object(tool, _SCHEMA)
     return (
         written if written[_SCHEMA].get("properties") else {k: v for k, v in written.items() if k != _SCHEMA}
@@ -78,17 +83,17 @@ _SCHEMA = "parametersJsonSchema"
 
 
 class _Contents:
-    """The contents so far, the newest of which goes on while the same side speaks."""
+    """The contents so far; consecutive turns of one role extend the last one."""
 
     def __init__(self) -> None:
-        self.written: list[Json] = []
+        self.written: list[JsonObject] = []
         self._goes_on: tuple[str, bool] | None = None
 
-    def add_native(self, content: Json) -> None:
+    def add_native(self, content: JsonObject) -> None:
         self.written.append(content)
         self._goes_on = None
 
-    def add(self, role: str, parts: list[Json], *, apart: bool = False) -> None:
+    def add(self, role: str, parts: list[JsonObject], *, apart: bool = False) -> None:
         if not parts:
             return
         if self._goes_on == (role, apart):
@@ -98,20 +103,20 @@ class _Contents:
             self._goes_on = role, apart
 
 
-# What a person says.
+# Messages of people.
 
 
-def _instruction(part: ContentPart) -> Json:
+def _instruction(part: ContentPart) -> JsonObject:
     if part.type != "text":
         raise refuse(FORMAT, part, "system")
     return {"text": part.text or ""}
 
 
-def _asked(part: ContentPart) -> Json:
+def _asked(part: ContentPart) -> JsonObject:
     if part.type == "text":
         return {"text": part.text or "", **_of_the_part(part.options)}
     if part.type == "unsupported":
-        whole: Json = thaw(part.options)
+        whole: JsonObject = thaw(part.options)
         return whole
     written = _medium(part)
     if written is None:
@@ -119,16 +124,18 @@ def _asked(part: ContentPart) -> Json:
     return written
 
 
-def _medium(part: ContentPart) -> Json | None:
+def _medium(part: ContentPart) -> JsonObject | None:
     """A picture and the like: its data, or where it lies. `None` if the part has neither."""
     kind, is_url = part.type.removesuffix("_url"), part.type.endswith("_url")
     if kind not in _USUAL:
         return None
-    options: Json = thaw(part.options)
+    options: JsonObject = thaw(part.options)
     url, mime_type = options.get("url"), options.get("mime_type")
     named = {"displayName": options["displayName"]} if "displayName" in options else {}
     if part.text and not is_url:
-        written: Json = {"inlineData": {"mimeType": mime_type or _USUAL[kind], "data": part.text, **named}}
+        written: JsonObject = {
+            "inlineData": {"mimeType": mime_type or _USUAL[kind], "data": part.text, **named}
+        }
     elif url or (is_url and part.text):
         address = str(url or part.text)
         head, comma, data = address.partition(";base64,")
@@ -142,12 +149,12 @@ def _medium(part: ContentPart) -> Json | None:
     return {**written, **_of_the_part(options)}
 
 
-# What a model said.
+# Messages of the model.
 
 
-def _said(turn: Turn) -> list[Json]:
+def _said(turn: Turn) -> list[JsonObject]:
     made_up = [call.call_id for call in turn.blocks if isinstance(call, ToolCall) and _is_made_up(call)]
-    parts: list[Json] = []
+    parts: list[JsonObject] = []
     for block in turn.blocks:
         if isinstance(block, ToolCall):
             part = _server_call(block) if block.type == "server_tool_call" else _call(block)
@@ -160,27 +167,27 @@ def _said(turn: Turn) -> list[Json]:
     return parts
 
 
-def _text(block: ContentPart) -> Json | None:
+def _text(block: ContentPart) -> JsonObject | None:
     """An empty text is sent only to carry a signature, as the provider does."""
     if not block.text and "signature" not in block.options:
         return None
     return {"text": block.text or "", **_of_the_part(block.options)}
 
 
-def _thought(block: ContentPart) -> Json | None:
+def _thought(block: ContentPart) -> JsonObject | None:
     if _ANOTHERS & block.options.keys():
         return None
     part = _text(block)
     return None if part is None else {**part, "thought": True}
 
 
-def _unknown(block: ContentPart) -> Json | None:
-    """A part of a kind that isn't known. Of other providers such a thing has a type."""
-    part: Json = thaw(block.options)
+def _unknown(block: ContentPart) -> JsonObject | None:
+    """A part of an unknown kind. Another provider's has a type."""
+    part: JsonObject = thaw(block.options)
     return part if part and "type" not in part else None
 
 
-_SAID: Mapping[str, Callable[[ContentPart], Json | None]] = {
+_SAID: Mapping[str, Callable[[ContentPart], JsonObject | None]] = {
     "text": _text,
     "refusal": _text,
     "reasoning": _thought,
@@ -189,14 +196,14 @@ _SAID: Mapping[str, Callable[[ContentPart], Json | None]] = {
 }
 
 
-def _signature(block: ContentPart | ToolCall) -> Json:
-    """What hung on the part."""
+def _signature(block: ContentPart | ToolCall) -> JsonObject:
+    """The signature and the mark of a thought, which a part may have."""
     found = block.metadata if isinstance(block, ToolCall) else block.options
     thought = {"thought": True} if found.get(THOUGHT) is True else {}
     return thought | ({"thoughtSignature": found["signature"]} if "signature" in found else {})
 
 
-def _of_the_part(options: Mapping[str, Any]) -> Json:
+def _of_the_part(options: Mapping[str, Any]) -> JsonObject:
     return {name: thaw(options[name]) for name in _PART if name in options}
 
 
@@ -208,16 +215,16 @@ def _is_made_up(call: ToolCall) -> bool:
     return call.call_id is None or call.metadata.get(SYNTHETIC_ID) is True
 
 
-def _named(call: ToolCall) -> Json:
+def _named(call: ToolCall) -> JsonObject:
     return {} if _is_made_up(call) else {"id": call.call_id}
 
 
-def _call(call: ToolCall) -> Json:
+def _call(call: ToolCall) -> JsonObject:
     function = {**_named(call), "name": call.name or "invalid", "args": arguments_of(call)}
     return {"functionCall": function, **_of_the_part(call.metadata)}
 
 
-def _server_call(call: ToolCall) -> Json | None:
+def _server_call(call: ToolCall) -> JsonObject | None:
     """A call of a tool that the provider runs itself."""
     kind = call.metadata.get(PROVIDER_TYPE)
     arguments = arguments_of(call)
@@ -232,8 +239,8 @@ def _server_call(call: ToolCall) -> Json | None:
     return {kind: {"toolType": call.name, "args": arguments, **more, **_named(call)}, **own}
 
 
-def _server_result(block: ContentPart, made_up: list[str | None]) -> Json | None:
-    options: Json = thaw(block.options)
+def _server_result(block: ContentPart, made_up: list[str | None]) -> JsonObject | None:
+    options: JsonObject = thaw(block.options)
     kind, call_id, output = options.get(PROVIDER_TYPE), options.get("tool_call_id"), options.get("output")
     named = {} if call_id is None or call_id in made_up else {"id": call_id}
     own = _of_the_part(options)
@@ -250,9 +257,9 @@ def _server_result(block: ContentPart, made_up: list[str | None]) -> Json | None
 # Results.
 
 
-def _calls_in(turns: Sequence[Turn | Native]) -> dict[str, Json]:
+def _calls_in(turns: Sequence[Turn | Native]) -> dict[str, JsonObject]:
     """The calls' names and ids by the id that results name, also of replies in the provider's own form."""
-    found: dict[str, Json] = {}
+    found: dict[str, JsonObject] = {}
     for turn in turns:
         if isinstance(turn, Mapping):
             parts: Any = turn.get("parts")
@@ -266,7 +273,7 @@ def _calls_in(turns: Sequence[Turn | Native]) -> dict[str, Json]:
     return found
 
 
-def _response(result: ToolResult, calls: Mapping[str, Json]) -> Json:
+def _response(result: ToolResult, calls: Mapping[str, JsonObject]) -> JsonObject:
     call_id = result.call_id or ""
     named = calls.get(call_id, {"id": call_id, "name": call_id})
     content: Any = thaw(result.content)
@@ -302,11 +309,11 @@ _PART = (
     "spreadsheetMetadata",
     "speechMetadata",
 )
-"""What a request's part may have beside its content."""
+"""The fields that a request's part may have beside its content."""
 
 _OURS = frozenset([
     PROVIDER_TYPE, SYNTHETIC_ID, "execution_status", "signature", THOUGHT, "tool_call_id", "output",
     "status",
 ])  # fmt: skip
 _ANOTHERS = frozenset([ITEM_ID, SENT_AS, REDACTED, "data"])
-"""What tells that a reasoning is another provider's."""
+"""The notes by which another provider's reasoning is recognised."""

@@ -1,14 +1,13 @@
 """Google's Interactions API.
 
-Reading: `decoder` (an event), `interaction` (the message), `steps` and `step`, `content` and `tools` (what a step has);
-`reading` has the fields of a chunk. Writing: `request`. Both sides share `tables`.
+Reading: `decoder` (an event), `interaction` (the message, and the base of its steps), `steps` (each kind of step, and the steps
+by their places). Writing: `request`. `writer` writes and serves its replies. All share `tables`.
 """
 
-from rxdelta.formats.endpoint import endpoint_of
-from rxdelta.formats.format import Format, later
+from rxdelta.formats.format import Format, endpoint_of, later
 from rxdelta.formats.gemini_interactions.decoder import GeminiInteractionsDecoder, recognises
 from rxdelta.formats.gemini_interactions.request import request, tools
-from rxdelta.formats.signatures import GOOGLE
+from rxdelta.formats.notes import GOOGLE
 
 __all__ = ["FORMAT"]
 
@@ -20,7 +19,7 @@ FORMAT = Format(
     tools=tools,
     vendors={GOOGLE},
     writer=later("gemini_interactions"),
-    endpoint=endpoint_of("gemini_interactions"),
+    endpoint=endpoint_of("gemini_interactions", module="writer"),
     carries={
         "text",
         "reasoning",

@@ -37,19 +37,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import Event, events, text_delta, tool_call_delta
-from rxdelta.formats.block_writer import take_all
-from rxdelta.formats.decoding import as_mapping
-from rxdelta.formats.endings import broken_events
+from rxdelta.formats.block_events import take_all
+from rxdelta.formats.calls import BROKEN_OFF, CUT_OFF
+from rxdelta.formats.decoding import Json, as_mapping, kept, others, remember, word
+from rxdelta.formats.endings import broken_events, error_events
 from rxdelta.formats.gemini_interactions.interaction import Interaction
-from rxdelta.formats.gemini_interactions.reading import FORMAT, READ, Json, type_of
 from rxdelta.formats.gemini_interactions.steps import Steps
-from rxdelta.formats.gemini_interactions.tables import BROKEN, CANCELLED, ENDED
-from rxdelta.formats.json_values import kept, others, remember, word
-from rxdelta.formats.provider_errors import error_events
-from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
+from rxdelta.formats.gemini_interactions.tables import BROKEN, CANCELLED, ENDED, FORMAT, READ, type_of
 from rxdelta.framing import DONE
-
-__all__ = ["GeminiInteractionsDecoder", "recognises"]
 
 
 class GeminiInteractionsDecoder:
@@ -106,7 +101,10 @@ class GeminiInteractionsDecoder:
         return take_all(self._out)
 
     def _plain(self, chunk: Any) -> Event | None:
-        """The event of a chunk that only continues a text or arguments, as nearly all chunks do."""
+        """The event of a chunk that only continues a text or arguments, as nearly all chunks do.
+
+        It is that of `_read`: `tests/formats/test_plain_chunks.py` compares the two.
+        """
         if type(chunk) is not dict or not _PLAIN.issuperset(chunk) or chunk.get("event_type") not in _DELTAS:
             return None
         delta: Any = chunk.get("delta")

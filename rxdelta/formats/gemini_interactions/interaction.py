@@ -1,26 +1,23 @@
-"""The message of an interaction."""
+"""The message of an interaction, and the base of its steps."""
 
-# Chunks are untyped JSON: each value is checked where it is read.
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
-from rxdelta.core import Event, TokenUsage, events, real_id
-from rxdelta.formats.block_writer import BlockWriter
-from rxdelta.formats.gemini_interactions.reading import READ, Json
-from rxdelta.formats.gemini_interactions.tables import REASONS
-from rxdelta.formats.json_values import NOTHING, others, remember, word
-from rxdelta.formats.notes import FINISH_REASON_ASSUMED
+from rxdelta.core import Event, TokenUsage, events, finish_reason, real_id
+from rxdelta.formats.block_events import BlockWriter
+from rxdelta.formats.decoding import NOTHING, Json, kept, others, remember, word
+from rxdelta.formats.gemini_interactions.tables import READ, REASONS
+from rxdelta.formats.notes import FINISH_REASON_ASSUMED, GOOGLE, signed
 from rxdelta.formats.usage import INTERACTIONS, RunningUsage
-
-__all__ = ["Interaction"]
 
 
 class Interaction:
-    """What is known of an interaction as a whole, and the start and finish of its message."""
+    """The fields of an interaction as a whole, and the start and finish of its message."""
 
     def __init__(self, out: list[Event]) -> None:
         self.blocks = BlockWriter(out, 0)
@@ -65,9 +62,8 @@ class Interaction:
 
     def finish(self, *, assumed: bool) -> None:
         """Emit the finish. `assumed` says whether the provider gave no status of the end."""
-        reason = "stop" if assumed else REASONS.get(self.status or "", "stop")
-        if reason == "stop" and self.calls_client:
-            reason = "tool_use"
+        reason = None if assumed else REASONS.get(self.status or "")
+        reason = finish_reason(reason, asked=self.calls_client)
         if assumed:
             self.metadata[FINISH_REASON_ASSUMED] = True
         emitted_id, emitted_model = self._emitted
@@ -106,3 +102,78 @@ class _RunningUsage:
 
 
 _INTERACTION = frozenset(["id", "model", "status", "usage", "steps", "outputs", "object", "input"])
+
+
+class Step:
+    """A step, which writes one block after another. A step of an unknown type is kept whole."""
+
+    def __init__(self, interaction: Interaction, index: int, kind: str, fields: Json) -> None:
+        self.interaction = interaction
+        self.blocks = interaction.blocks
+        self.index = index
+        self.kind = kind
+        self.id = word(fields.get("id"))
+        self.stopped = False
+        self.late_is_known = False  # deltas that come after its end change nothing
+        self.writes: str | None = None  # what the open block takes
+        self.block = -1
+
+    def is_again(self, kind: str, fields: Json) -> bool:
+        """Whether a start is this step's own, sent twice."""
+        same = kind == self.kind and word(fields.get("id")) == self.id
+        return same and (not self.stopped or self.id is not None)
+
+    def begin_again(self) -> None:
+        """The start is sent twice. So are the deltas behind it, if the step has ended."""
+        self.late_is_known |= self.stopped
+
+    def begin(self, fields: Json, _path: str, /) -> None:
+        """Read the start, which may hold what deltas would bring."""
+        self.blocks.pass_on(fields)
+
+    def read(self, kind: str, delta: Json) -> bool:
+        """Read a delta of the type `kind`. False if the step has no use for it."""
+        reader = self.READS.get(kind)
+        return reader is not None and reader(self, delta)
+
+    def is_doubtful(self) -> bool:
+        """Whether the step may have been cut off although its stop has come."""
+        return False
+
+    def stop(self, cut: str | None = None) -> None:
+        """Finish the open block. `cut` is why a call may be cut off."""
+        if not self.stopped:
+            self.end_block(cut)
+            self.stopped = True
+
+    def start_block(self, writes: str, content: Json) -> None:
+        self.end_block()
+        self.block, self.writes = self.blocks.start(content), writes
+
+    def end_block(self, cut: str | None = None) -> None:
+        if self.writes is not None:
+            self.flush()
+            self.finish_block(cut)
+            self.writes = None
+
+    def finish_block(self, _cut: str | None, /) -> None:
+        self.blocks.finish(self.block)
+
+    def flush(self) -> None:
+        """Emit what has been held back of the open block."""
+
+    def sign(self, delta: Json) -> bool:
+        signature = READ.text_of(delta, "signature", "delta")
+        if signature and self.writes is not None:
+            self.blocks.change(self.block, signed(signature, GOOGLE))
+        return "signature" in delta and (not signature or self.writes is not None)
+
+    READS: ClassVar[Mapping[str, Callable[[Any, Json], bool]]] = {"thought_signature": sign}
+    """The deltas of the step by type."""
+
+
+class ClientStep(Step):
+    """A step that the client put in. It is no part of the reply and is passed on."""
+
+    def begin(self, fields: Json, _path: str, /) -> None:
+        self.blocks.out.append(events.ProviderEvent("google", self.kind, kept(fields)))

@@ -20,21 +20,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
-from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_media, result_text
+from rxdelta.formats.conversation import (
+    Defined,
+    Native,
+    Turn,
+    arguments_of,
+    function_object,
+    refuse,
+    result_media,
+    result_text,
+    tool_list,
+)
+from rxdelta.formats.decoding import JsonObject
 from rxdelta.formats.gemini_interactions.tables import MEDIA, default_tool_name
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID, THOUGHT
-from rxdelta.formats.tool_definitions import Defined, function_object, tool_list
 
-__all__ = ["request", "tools"]
-
-Json = dict[str, Any]
 _FORMAT = "gemini-interactions"
 
 
-def request(turns: Sequence[Turn | Native]) -> Json:
+def request(turns: Sequence[Turn | Native]) -> JsonObject:
     names = {call.call_id: call.name for turn in turns if isinstance(turn, Turn) for call in turn.calls}
     system: list[str] = []
-    steps: list[Json] = []
+    steps: list[JsonObject] = []
     for turn in turns:
         if isinstance(turn, Mapping):
             steps.append(thaw(turn))
@@ -46,11 +53,11 @@ def request(turns: Sequence[Turn | Native]) -> Json:
         elif turn.role == "assistant":
             steps += _Reply().steps(turn)
         steps += [_result(result, names) for result in turn.results]
-    written: Json = {"input": steps}
+    written: JsonObject = {"input": steps}
     return {"system_instruction": "\n\n".join(system), **written} if system else written
 
 
-def tools(definitions: Sequence[Defined]) -> Json:
+def tools(definitions: Sequence[Defined]) -> JsonObject:
     return {"tools": tool_list(definitions, lambda tool: {"type": "function", **function_object(tool)})}
 
 
@@ -63,11 +70,11 @@ def _instruction(part: ContentPart) -> str:
     return part.text or ""
 
 
-def _input(part: ContentPart) -> Json:
+def _input(part: ContentPart) -> JsonObject:
     if part.type == "text":
         return {"type": "text", "text": part.text or ""}
     if part.type == "unsupported":
-        whole: Json = thaw(part.options)
+        whole: JsonObject = thaw(part.options)
         return whole
     written = _medium(part)
     if written is None:
@@ -75,14 +82,14 @@ def _input(part: ContentPart) -> Json:
     return written
 
 
-def _medium(part: ContentPart) -> Json | None:
+def _medium(part: ContentPart) -> JsonObject | None:
     """A medium: its data or its address. `None` if the part is none or has neither."""
     kind, is_url = part.type.removesuffix("_url"), part.type.endswith("_url")
     if kind not in _WIRE_TYPES:
         return None
-    options: Json = thaw(part.options)
+    options: JsonObject = thaw(part.options)
     mime_type, address = options.get("mime_type"), options.get("url") or (part.text if is_url else None)
-    written: Json = {"type": _WIRE_TYPES[kind]}
+    written: JsonObject = {"type": _WIRE_TYPES[kind]}
     if part.text and not is_url:
         written |= {"data": part.text, "mime_type": mime_type or _MIME_TYPES[kind]}
     elif address:
@@ -103,11 +110,11 @@ class _Reply:
     """The steps of one reply. The newest may continue: an output with more contents, a thought after an image."""
 
     def __init__(self) -> None:
-        self._steps: list[Json] = []
+        self._steps: list[JsonObject] = []
         self._calls: set[str | None] = set()  # of the provider's own tools
         self._ends_with_image = False  # the newest step is a thought, and its last content an image
 
-    def steps(self, turn: Turn) -> list[Json]:
+    def steps(self, turn: Turn) -> list[JsonObject]:
         for block in turn.blocks:
             if isinstance(block, ToolCall):
                 self._add_call(block)
@@ -124,7 +131,7 @@ class _Reply:
                 self._steps.append(thaw(block.options))
         return self._steps
 
-    def _add_content(self, content: Json) -> None:
+    def _add_content(self, content: JsonObject) -> None:
         if not self._steps or self._steps[-1].keys() != {"type", "content"}:
             self._steps.append({"type": "model_output", "content": []})
         self._steps[-1]["content"].append(content)
@@ -152,9 +159,13 @@ class _Reply:
             step["signature"] = block.options["signature"]
 
     def _add_call(self, call: ToolCall) -> None:
-        metadata: Json = thaw(call.metadata)
+        metadata: JsonObject = thaw(call.metadata)
         signed = {"signature": metadata["signature"]} if "signature" in metadata else {}
-        step: Json = {"type": "function_call", "id": call.call_id or "call", "name": call.name or "invalid"}
+        step: JsonObject = {
+            "type": "function_call",
+            "id": call.call_id or "call",
+            "name": call.name or "invalid",
+        }
         if call.type != "server_tool_call":
             self._steps.append({**step, "arguments": arguments_of(call), **signed})
             return
@@ -172,11 +183,11 @@ class _Reply:
 
     def _add_result(self, block: ContentPart) -> None:
         """Add the result of one of the provider's own tools. The API refuses it without its call."""
-        options: Json = thaw(block.options)
+        options: JsonObject = thaw(block.options)
         call_id, status = options.get("tool_call_id"), options.get("status")
         if not isinstance(call_id, str) or call_id not in self._calls:
             return
-        step: Json = {"type": options.get(PROVIDER_TYPE), "call_id": call_id}
+        step: JsonObject = {"type": options.get(PROVIDER_TYPE), "call_id": call_id}
         if options.get("output") is not None:
             step["result"] = options["output"]
         if status in ("error", "success"):
@@ -184,8 +195,8 @@ class _Reply:
         self._steps.append(step | {name: value for name, value in options.items() if name not in _READ})
 
 
-def _text(block: ContentPart) -> Json:
-    written: Json = {"type": "text", "text": block.text}
+def _text(block: ContentPart) -> JsonObject:
+    written: JsonObject = {"type": "text", "text": block.text}
     found = [thaw(citation.raw) for citation in block.citations if citation.raw.get("type") in _ANNOTATIONS]
     return {**written, "annotations": found} if found and ITEM_ID not in block.options else written
 
@@ -193,7 +204,7 @@ def _text(block: ContentPart) -> Json:
 # Results.
 
 
-def _result(result: ToolResult, names: Mapping[str | None, str | None]) -> Json:
+def _result(result: ToolResult, names: Mapping[str | None, str | None]) -> JsonObject:
     content: Any = thaw(result.content)
     if not isinstance(content, dict) and not _is_content(content):
         media = result_media(result, _input)
@@ -229,7 +240,7 @@ _MIME_TYPES: Mapping[str, str] = {
     "video": "video/mp4",
     "file": "application/pdf",
 }
-"""What a medium without a type is taken for."""
+"""The kind that is assumed of a medium without a type."""
 
 _OF_A_MEDIUM = ("resolution", "processing", "channels", "sample_rate", "name")
 _ANNOTATIONS = ("url_citation", "file_citation", "place_citation")

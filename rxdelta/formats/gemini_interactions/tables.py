@@ -1,13 +1,24 @@
-"""What the decoder and the request of Google's Interactions share of the format."""
+"""The names of Google's Interactions, and access to the fields of its chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from rxdelta.formats.provider_errors import Broken
+from rxdelta.formats.decoding import Fields, Json
+from rxdelta.formats.endings import Broken
 
-__all__ = ["BROKEN", "CANCELLED", "ENDED", "MEDIA", "REASONS", "default_tool_name"]
+FORMAT = "gemini-interactions"
+READ = Fields(FORMAT)
+
+
+def type_of(step: Json, path: str) -> str:
+    """The type of a step, which has to be there."""
+    kind = step.get("type")
+    if not isinstance(kind, str) or not kind:
+        raise READ.fail(f"{path}.type", "the type of a step", kind)
+    return kind
+
 
 MEDIA: Mapping[str, str] = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
 """The contents that are media, and the type of the block for each."""

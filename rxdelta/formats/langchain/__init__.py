@@ -1,17 +1,16 @@
 """LangChain's message chunks and event protocol.
 
-Reading: `decoder`; `addresses` (which run), `graph_items`, `forms` and `protocol` (a message or an event in any form),
-`messages` and `envelope` (a message), `content`, `parts` and `calls` (its pieces), `blocks` and `merging` (which block a
-piece continues), `tool_reports` (the ends of calls), `fields` and `tables`.
-Writing: `encoder` on `frames`, `block_frames` and `tool_runs`; `request`. Both sides share `marks` and `protocol_content`.
+Reading: `decoder` (also of the event protocol); `addresses` (which run), `forms` (a message, an event or a tool's report
+in any form), `messages` (the chunks of a message and their pieces), `envelope` (what is said of the message as a whole),
+`blocks` (which block a piece continues, by LangChain's rules of merging).
+Writing: `encoder` on `frames`; `request`. Both sides share `tables` (names, fields and marks) and `protocol_content`.
 """
 
-from rxdelta.formats.endpoint import endpoint_of
-from rxdelta.formats.format import Format, later
+from rxdelta.formats.conversation import functions
+from rxdelta.formats.format import ALL_BLOCKS, Format, endpoint_of, later
 from rxdelta.formats.langchain.addresses import Addresses
 from rxdelta.formats.langchain.decoder import LangChainDecoder, recognises
 from rxdelta.formats.langchain.request import request
-from rxdelta.formats.tool_definitions import functions
 
 __all__ = ["FORMAT"]
 
@@ -24,37 +23,8 @@ FORMAT = Format(
     carries_more=True,
     request=request,
     tools=functions,
-    writer=later("langchain"),
-    endpoint=endpoint_of("langchain"),
-    carries={
-        "text",
-        "reasoning",
-        "redacted_reasoning",
-        "refusal",
-        "tool_call",
-        "invalid_tool_call",
-        "tool_result",
-        "server_tool_call",
-        "server_tool_result",
-        "image",
-        "image_url",
-        "audio",
-        "audio_url",
-        "video",
-        "video_url",
-        "file",
-        "file_url",
-        "file_id",
-        "unsupported",
-        "citation",
-        "citation_without_url",
-        "runs",
-        "messages",
-        "attempts",
-        "interruption",
-        "corrections",
-        "custom",
-        "doubtful_tool_call",
-    },
+    writer=later("langchain", module="encoder"),
+    endpoint=endpoint_of("langchain", module="encoder"),
+    carries={*ALL_BLOCKS, "runs", "messages", "attempts", "interruption", "corrections", "custom"},
     loses={"usage_details"},
 )

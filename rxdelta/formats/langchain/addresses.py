@@ -20,16 +20,20 @@ LangChain's, so one with another is another message.
 
 from __future__ import annotations
 
-from rxdelta.formats.json_values import word
+from rxdelta.core import is_list
+from rxdelta.formats.decoding import Json, word
 from rxdelta.formats.langchain.envelope import is_own
-from rxdelta.formats.langchain.fields import Json, is_json_object, is_list
-from rxdelta.formats.langchain.forms import is_object, message_of
-from rxdelta.formats.langchain.graph_items import GraphItem, graph_item, message_pair
-from rxdelta.formats.langchain.marks import CUSTOM_NAME, IN_RUN, PARENT_RUN_ID, SEPARATOR
-from rxdelta.formats.langchain.tables import MESSAGE_TYPES, WHOLE_MESSAGE_TYPES
+from rxdelta.formats.langchain.forms import GraphItem, graph_item, is_object, message_of, message_pair
+from rxdelta.formats.langchain.tables import (
+    CUSTOM_NAME,
+    IN_RUN,
+    MESSAGE_TYPES,
+    PARENT_RUN_ID,
+    SEPARATOR,
+    WHOLE_MESSAGE_TYPES,
+    is_json_object,
+)
 from rxdelta.formats.runs import Address
-
-__all__ = ["Addresses"]
 
 _ENDED = 4_096
 """So many messages that have ended are remembered, in order to recognise what repeats them."""
@@ -68,7 +72,7 @@ class Addresses:
 
 
 def _of_ours(found: GraphItem) -> Address | None:
-    """What `to_langchain_events` writes beside the messages of a run."""
+    """The frames that `to_langchain_events` writes beside the messages of a run."""
     payload, run_id = found.payload, SEPARATOR.join(found.namespace)
     if not is_json_object(payload) or not run_id:
         return None

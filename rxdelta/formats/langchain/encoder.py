@@ -9,7 +9,7 @@ Blocks overlap freely, each under its own index, by which readers sort them. Too
 frame is an envelope with the method (`messages`, `tools`, `custom`), a timestamp and `seq`. Its namespace names the run,
 in whose frames one message follows another; runs overlap freely, each in its own namespace.
 
-The protocol has fewer words than our events, and `decode("langchain")` restores all of them. What the protocol has no
+The protocol has fewer words than our events, and `decode("langchain")` restores all of them. Content that the protocol has no
 place for travels in one of these ways, none of which disturbs another reader:
 
 * as further fields of a frame or a block (the finish's `reason` and `metadata`, a reasoning's `signature`);
@@ -18,7 +18,7 @@ place for travels in one of these ways, none of which disturbs another reader:
 * in a block of the type `non_standard`, if the protocol doesn't have the block's type, or a field has a value that the
   protocol doesn't allow (`protocol_content.py`).
 
-`marks.py` lists the fields that are added for other readers' sake, and those by which our reader finds them.
+`tables.py` lists the fields that are added for other readers' sake, and those by which our reader finds them.
 """
 
 from __future__ import annotations
@@ -30,14 +30,12 @@ from typing import Any, ClassVar, Final
 from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits, ProviderError, Walk
 from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent
 from rxdelta.formats.encoding import Masked, cut_off, masked, not_an_event, number_problems, shown_error
-from rxdelta.formats.langchain.block_frames import DELTAS
-from rxdelta.formats.langchain.frames import FrameWriter, LangChainFrame, LangChainParams
-from rxdelta.formats.langchain.run_frames import RunFrames
-from rxdelta.formats.provider_errors import PROVIDER_ERROR
-from rxdelta.formats.run_lanes import Lanes
+from rxdelta.formats.endings import PROVIDER_ERROR
+from rxdelta.formats.format import Endpoint, plain_error
+from rxdelta.formats.langchain.frames import DELTAS, FrameWriter, LangChainFrame, RunFrames
+from rxdelta.formats.provider_reply import CREATED, REPLY_ID
+from rxdelta.formats.runs import Lanes
 from rxdelta.framing import SSE_HEADERS
-
-__all__ = ["LANGCHAIN_HEADERS", "LangChainEncoder", "LangChainFrame", "LangChainParams"]
 
 LANGCHAIN_HEADERS: Final[Mapping[str, str]] = SSE_HEADERS
 """Headers of a response that streams LangChain's protocol: those of any stream of events."""
@@ -151,3 +149,21 @@ def _check_options(choice: object, namespace: object, first_seq: object) -> None
         raise InvalidValueError.of([("namespace", namespace, "must be a list of strings")])
     if not all(isinstance(one, str) for one in namespace):  # pyright: ignore[reportUnknownVariableType]
         raise InvalidValueError.of([("namespace", namespace, "must be a list of strings")])  # pyright: ignore[reportUnknownArgumentType]
+
+
+ENDPOINT: Final = Endpoint(error=plain_error)
+
+
+class _Writer(LangChainEncoder):
+    def _words_of(self, error: Exception, /) -> Mapping[str, str]:
+        found = {name: getattr(error, name, None) for name in ("type", "code")}
+        return {name: word for name, word in found.items() if isinstance(word, str)}
+
+
+def writer(on_error: Masked) -> LangChainEncoder:
+    numbers = count(1)
+    return _Writer(
+        now=lambda: CREATED,
+        new_id=lambda: REPLY_ID if (n := next(numbers)) == 1 else f"reply-{n}",
+        on_error=on_error,
+    )

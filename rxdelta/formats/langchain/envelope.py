@@ -1,4 +1,4 @@
-"""What the chunks give for the message as a whole: its id, model, metadata, usage and finish reason."""
+"""The fields of a message as a whole: its id, model, metadata, usage and finish reason, as the chunks give them."""
 
 from __future__ import annotations
 
@@ -6,24 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from rxdelta.core import Event, FrozenDict, TokenUsage, events, freeze, is_mapping
-from rxdelta.formats.endings import assumed_finish, broken_events
-from rxdelta.formats.json_values import word
-from rxdelta.formats.langchain.fields import READ, Json
-from rxdelta.formats.langchain.merging import add_usage, merge, remember
+from rxdelta.formats.calls import BROKEN_OFF, CUT_OFF
+from rxdelta.formats.decoding import Json, word
+from rxdelta.formats.endings import Broken, assumed_finish, broken_events
+from rxdelta.formats.langchain.blocks import add_usage, merge, remember
 from rxdelta.formats.langchain.tables import (
     BROKEN,
     FINISH_REASONS,
     MESSAGE_FIELDS,
     MODEL_FIELDS,
+    READ,
     REASON_FIELDS,
     SIGNERS,
 )
-from rxdelta.formats.provider_errors import Broken
-from rxdelta.formats.signatures import via
-from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
+from rxdelta.formats.notes import via
 from rxdelta.formats.usage import usage_of_langchain
-
-__all__ = ["Envelope", "id_rank", "is_own", "reason_word"]
 
 
 class Envelope:
@@ -32,7 +29,7 @@ class Envelope:
     Attributes:
         id: The best id so far.
         finish_reason: Ours; `None` until the provider gives one.
-        broken: What the provider's reason means if it says that the provider failed.
+        broken: The failure that the provider's reason stands for, if it is one.
         own_id, provider_id: LangChain's id of the run, and the first of the provider's, as far as chunks have had them.
         started: Whether the message's start has been emitted.
         start_id: The id that it had.

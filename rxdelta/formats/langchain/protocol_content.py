@@ -17,16 +17,21 @@ from rxdelta.core import (
     TokenUsage,
     ToolCall,
     block_to_wire,
+    is_list,
     is_mapping,
     thaw,
     usage_from_wire,
 )
 from rxdelta.core.events import BlockDelta
-from rxdelta.formats.langchain.fields import Json, is_list
-from rxdelta.formats.langchain.marks import ASSUMED, BLOCK_MARKS, REFUSAL, UNWRAP
-from rxdelta.formats.langchain.tables import CITATION_FIELDS, MEDIA_TYPES
-
-__all__ = ["as_json", "read_content", "without_assumed", "write_content", "write_fields", "write_usage"]
+from rxdelta.formats.decoding import Json
+from rxdelta.formats.langchain.tables import (
+    ASSUMED,
+    BLOCK_MARKS,
+    CITATION_FIELDS,
+    MEDIA_TYPES,
+    REFUSAL,
+    UNWRAP,
+)
 
 Wire: TypeAlias = dict[str, Any]
 

@@ -18,34 +18,39 @@ LangChain's models leave those out, and the result of the call would then answer
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rxdelta.core import Citation, ContentPart, ToolCall, ToolResult, is_mapping, thaw
-from rxdelta.formats.conversation import Native, Turn, arguments_of, messages_of, refuse, result_text
-from rxdelta.formats.media import Medium, medium_of
+from rxdelta.formats.conversation import (
+    Medium,
+    Native,
+    Turn,
+    arguments_of,
+    medium_of,
+    messages_of,
+    refuse,
+    result_text,
+)
+from rxdelta.formats.decoding import JsonObject
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID
 
-__all__ = ["request"]
-
-Json = dict[str, Any]
 _FORMAT = "langchain"
 
 
-def request(turns: Sequence[Turn | Native]) -> Json:
+def request(turns: Sequence[Turn | Native]) -> JsonObject:
     return {"messages": messages_of(turns, user=_user, assistant=_assistant_message, result=_result)}
 
 
 # Users and the system.
 
 
-def _user(turn: Turn) -> Json:
+def _user(turn: Turn) -> JsonObject:
     return {"role": turn.role, "content": _user_content(turn)}
 
 
-def _user_content(turn: Turn) -> str | list[Json]:
+def _user_content(turn: Turn) -> str | list[JsonObject]:
     if all(part.type == "text" and not part.options for part in turn.parts):
         return turn.text
-    written: list[Json] = []
+    written: list[JsonObject] = []
     for part in turn.parts:
         medium = medium_of(part)
         if part.type == "text":
@@ -59,8 +64,8 @@ def _user_content(turn: Turn) -> str | list[Json]:
     return written
 
 
-def _medium(medium: Medium) -> Json:
-    where: Json = {"file_id": medium.file_id}
+def _medium(medium: Medium) -> JsonObject:
+    where: JsonObject = {"file_id": medium.file_id}
     if medium.data:
         where = {"base64": medium.data, "mime_type": medium.mime_type}
     elif medium.url:
@@ -73,11 +78,11 @@ def _medium(medium: Medium) -> Json:
 # The model.
 
 
-def _assistant_message(turn: Turn) -> Json:
+def _assistant_message(turn: Turn) -> JsonObject:
     blocks = [written for block in turn.blocks if (written := _block(block)) is not None]
-    metadata: Json = thaw(turn.message.metadata) if turn.message is not None else {}
-    message: Json = {"role": "assistant", "content": blocks}
-    response_metadata: Json = {"output_version": "v1"}
+    metadata: JsonObject = thaw(turn.message.metadata) if turn.message is not None else {}
+    message: JsonObject = {"role": "assistant", "content": blocks}
+    response_metadata: JsonObject = {"output_version": "v1"}
     texts = [block["text"] for block in blocks[:1] if block.keys() == {"type", "text"}]
     if all(block["type"] == "tool_call" and "extras" not in block for block in blocks[len(texts) :]):
         message["content"], response_metadata = "".join(texts), {}
@@ -88,7 +93,7 @@ def _assistant_message(turn: Turn) -> Json:
         {"type": "tool_call", "id": call.call_id, "name": call.name or "invalid", "args": arguments_of(call)}
         for call in turn.calls
     ]
-    more: Json = {
+    more: JsonObject = {
         "tool_calls": calls,
         "id": turn.message.id if turn.message is not None else None,
         "additional_kwargs": kwargs if turn.reasoning and is_mapping(kwargs) else None,
@@ -97,10 +102,10 @@ def _assistant_message(turn: Turn) -> Json:
     return message | {name: value for name, value in more.items() if value}
 
 
-def _block(block: ContentPart | ToolCall) -> Json | None:
+def _block(block: ContentPart | ToolCall) -> JsonObject | None:
     if isinstance(block, ToolCall):
         return _call(block)
-    options: Json = thaw(block.options)
+    options: JsonObject = thaw(block.options)
     if block.type in ("text", "refusal"):
         notes = [_annotation(citation) for citation in block.citations]
         if not block.text and not notes and not options:
@@ -117,7 +122,7 @@ def _block(block: ContentPart | ToolCall) -> Json | None:
     return _medium(medium) if medium is not None and (medium.data or medium.url or medium.file_id) else None
 
 
-def _reasoning(block: ContentPart, options: Json) -> Json | None:
+def _reasoning(block: ContentPart, options: JsonObject) -> JsonObject | None:
     """A reasoning. The standard has no form for Anthropic's encrypted one; LangChain passes it on unchanged."""
     if options.get(REDACTED) and "data" in options:
         return {"type": "non_standard", "value": {"type": "redacted_thinking", "data": options["data"]}}
@@ -130,7 +135,7 @@ def _reasoning(block: ContentPart, options: Json) -> Json | None:
     }
 
 
-def _server_tool_result(options: Json) -> Json:
+def _server_tool_result(options: JsonObject) -> JsonObject:
     kind = options.get(PROVIDER_TYPE)
     if kind is not None:  # LangChain has it as `block_type`
         extras = options.get("extras")
@@ -144,7 +149,7 @@ def _server_tool_result(options: Json) -> Json:
     }
 
 
-def _call(call: ToolCall) -> Json:
+def _call(call: ToolCall) -> JsonObject:
     kind = "server_tool_call" if call.type == "server_tool_call" else "tool_call"
     return {
         "type": kind,
@@ -155,8 +160,8 @@ def _call(call: ToolCall) -> Json:
     }
 
 
-def _annotation(citation: Citation) -> Json:
-    raw: Json = thaw(citation.raw)
+def _annotation(citation: Citation) -> JsonObject:
+    raw: JsonObject = thaw(citation.raw)
     if raw.get("type") in ("citation", "non_standard_annotation"):
         return raw
     fields = {name: getattr(citation, name) for name in _CITATION_FIELDS}
@@ -165,11 +170,11 @@ def _annotation(citation: Citation) -> Json:
     return {"type": "citation", **known, **({"extras": more} if more else {})}
 
 
-def _more(options: Json, *own: str, known: frozenset[str] = frozenset()) -> Json:
+def _more(options: JsonObject, *own: str, known: frozenset[str] = frozenset()) -> JsonObject:
     """The further fields of a block: its `own` by their names, and all but the `known` ones as `extras`."""
     found = {name: options[name] for name in own if options.get(name) is not None}
     extras = options.get("extras")
-    rest: Json = dict(extras) if is_mapping(extras) else {}
+    rest: JsonObject = dict(extras) if is_mapping(extras) else {}
     for name, value in options.items():
         if name != "extras" and name not in own and name not in known and value is not None:
             rest[name] = value
@@ -179,8 +184,8 @@ def _more(options: Json, *own: str, known: frozenset[str] = frozenset()) -> Json
 # Tools.
 
 
-def _result(result: ToolResult, call: ToolCall | None) -> Json:
-    found: Json = {"role": "tool", "tool_call_id": result.call_id or "", "content": result_text(result)}
+def _result(result: ToolResult, call: ToolCall | None) -> JsonObject:
+    found: JsonObject = {"role": "tool", "tool_call_id": result.call_id or "", "content": result_text(result)}
     if call is not None and call.name:
         found["name"] = call.name
     if result.is_error:

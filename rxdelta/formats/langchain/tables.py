@@ -1,42 +1,18 @@
-"""The names that LangChain and the providers behind it use, and what each of them stands for."""
+"""The names that LangChain and the providers behind it use, what each stands for, access to their fields, and our marks.
+
+LangChain's protocol has fewer words than our events. The marks that `to_langchain_events` adds let our reader restore the
+very events, and other readers skip them. An id of ours carries `notes.SYNTHETIC_ID`, as everywhere.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Final, TypeAlias, TypeGuard
 
-from rxdelta.core import ExecutionStatus
-from rxdelta.formats.json_values import by_word
-from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, SIGNED_BY
-from rxdelta.formats.provider_errors import Broken
-from rxdelta.formats.signatures import ANTHROPIC, GOOGLE, MISTRAL
-
-__all__ = [
-    "ARGUMENT_FIELDS",
-    "BROKEN",
-    "CALL_FIELDS",
-    "CALL_TYPES",
-    "CITATION_FIELDS",
-    "CONTENT_FIELDS",
-    "DELTA_FIELDS",
-    "EVENT_FIELDS",
-    "EVENT_NAMES",
-    "FINISH_REASONS",
-    "FRAGMENT_FIELDS",
-    "LAST_VALUE_FIELDS",
-    "MEDIA_TYPES",
-    "MESSAGE_CLASSES",
-    "MESSAGE_FIELDS",
-    "MESSAGE_TYPES",
-    "MODEL_FIELDS",
-    "PROSE_KWARGS",
-    "REASON_FIELDS",
-    "REPEATED_FIELDS",
-    "RESERVED_CALL_FIELDS",
-    "SIGNERS",
-    "TEXT_CHUNK_FIELDS",
-    "TOOL_EVENTS",
-    "WHOLE_MESSAGE_TYPES",
-]
+from rxdelta.core import DEFAULT_LIMITS, ExecutionStatus, LimitExceededError, is_mapping
+from rxdelta.formats.decoding import Fields, Json, by_word
+from rxdelta.formats.endings import Broken
+from rxdelta.formats.notes import ANTHROPIC, GOOGLE, ITEM_ID, MISTRAL, PROVIDER_TYPE, SIGNED_BY
 
 # Messages.
 
@@ -171,3 +147,109 @@ TOOL_EVENTS: Mapping[str, ExecutionStatus] = {
     "tool-error": "failed",
 }
 """The execution status that each event of the channel `tools` reports."""
+
+
+Index: TypeAlias = int | str
+
+READ = Fields("langchain")
+
+
+def is_json_object(value: object) -> TypeGuard[Json]:
+    """`is_mapping`, and faster for a dict."""
+    return type(value) is dict or is_mapping(value)
+
+
+def part_type(part: Json) -> str:
+    kind = part.get("type")
+    if isinstance(kind, str) and kind:
+        return kind
+    return "text" if isinstance(part.get("text"), str) else ""
+
+
+def part_index(value: object, path: str) -> Index | None:
+    """The index by which later parts continue this one; `None` if none can."""
+    if isinstance(value, str):
+        return value if value.startswith("lc_") else None
+    return _whole_number(value, path)
+
+
+def fragment_index(value: object, path: str) -> int | None:
+    """The same of a fragment in `tool_call_chunks`, where some providers write the number as a string."""
+    if isinstance(value, str):
+        if len(value) >= 20 or not value.removeprefix("-").isdecimal():
+            raise READ.fail(f"{path}.index", "a whole number", value)
+        value = int(value)
+    return _whole_number(value, path)
+
+
+def _whole_number(value: object, path: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise READ.fail(f"{path}.index", 'a whole number or a string that begins with "lc_"', value)
+    if abs(value) >= DEFAULT_LIMITS.index:
+        raise LimitExceededError.of("index", DEFAULT_LIMITS.index, f"the index at {path}.index")
+    return value
+
+
+def other_fields(part: Json, *read: str) -> dict[str, Any]:
+    """The fields of a part but those that are read, its type and its index."""
+    return {name: value for name, value in part.items() if name not in read and name not in ("type", "index")}
+
+
+def extras_of(extras: object) -> dict[str, Any]:
+    """The standard's `extras` as fields of a block.
+
+    A signature becomes a field of its own, where every other format has it: the provider wants it back.
+    """
+    if not is_mapping(extras):
+        return {} if extras is None else {"extras": extras}
+    signed = {"signature": extras["signature"]} if isinstance(extras.get("signature"), str) else {}
+    more = {name: value for name, value in extras.items() if name not in signed}
+    return {**signed, **({"extras": more} if more else {})}
+
+
+CUSTOM_NAME: Final = "rxdelta"
+"""The name of a `custom` frame whose payload is one of our events, whole, because the protocol has none like it."""
+
+SYNTHETIC: Final = "synthetic"
+"""`True` on a frame that stands for no event: the protocol requires it. Our reader skips it."""
+
+SOURCE_INDEX: Final = "key"
+"""On the start of a block: the index that the source gave it, where the protocol doesn't allow that one."""
+
+FOLDED: Final = "folded"
+"""`True` on the finish of a block whose content only repeats what came before. Our reader drops the content."""
+
+INTERRUPTED: Final = "interrupted"
+"""On the finish of a message that was interrupted: the reason, or `True` if there is none."""
+
+ATTEMPT_RESET: Final = "attempt_reset"
+"""On an error that ends a failed attempt: the fields of the `AttemptReset`."""
+
+UNWRAP: Final = "unwrap"
+"""`True` on a block of the type `non_standard` whose `value` is the content of the block itself."""
+
+ASSUMED: Final = "assumed"
+"""In a block or a usage: the names of fields that the protocol requires and the source didn't give."""
+
+BLOCK_MARKS: Final = frozenset([ASSUMED, UNWRAP])
+"""The marks that stand in the content of a block, where an option of the same name can't stand beside them."""
+
+REFUSAL: Final = "refusal"
+"""`True` on a block of the type `text` that is a refusal."""
+
+RESULT: Final = "result"
+"""On a frame of a tool: the `ToolResult`, where the protocol's own fields don't say all of it; `None` if it has none."""
+
+DISPLAY_TEXT: Final = "display_text"
+"""On a frame of a tool: what the user is shown about the run."""
+
+SEPARATOR: Final = "|"
+"""Between the parts of a run's id that are the parts of its namespace, as in LangGraph's own names of namespaces."""
+
+IN_RUN: Final = "in_run"
+"""`True` on a frame of a tool, or of the application: its namespace names the run. LangGraph's have one of their own."""
+
+PARENT_RUN_ID: Final = "parent_run_id"
+"""On the start of a message, if its run has a name: the run's parent, or `None`."""

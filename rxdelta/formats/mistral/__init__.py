@@ -1,11 +1,10 @@
-"""Mistral's dialect of openai-chat."""
+"""Mistral's dialect of openai-chat: `decoder` and `request`; `writer` writes and serves its replies."""
 
-from rxdelta.formats.endpoint import endpoint_of
-from rxdelta.formats.format import Format, later
+from rxdelta.formats.conversation import functions
+from rxdelta.formats.format import Format, endpoint_of, later
 from rxdelta.formats.mistral.decoder import MistralDecoder, recognises
 from rxdelta.formats.mistral.request import request
-from rxdelta.formats.signatures import MISTRAL
-from rxdelta.formats.tool_definitions import functions
+from rxdelta.formats.notes import MISTRAL
 
 __all__ = ["FORMAT"]
 
@@ -17,7 +16,7 @@ FORMAT = Format(
     tools=functions,
     vendors={MISTRAL},
     writer=later("mistral"),
-    endpoint=endpoint_of("mistral"),
+    endpoint=endpoint_of("mistral", module="writer"),
     carries={"text", "reasoning", "tool_call", "image", "image_url", "invalid_tool_call"},
     loses={
         "id",

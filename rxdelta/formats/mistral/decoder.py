@@ -1,4 +1,4 @@
-"""Mistral: a dialect of OpenAI's chat completions, whose grammar stands in `openai_chat/decoder.py`.
+"""Mistral: a dialect of OpenAI's chat completions, whose grammar is in `openai_chat/decoder.py`.
 
     content   = text | [part*]               both within one stream
     part      = text | thinking | reference | image_url | document_url | file | input_audio | …
@@ -25,21 +25,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final
 
-from rxdelta.core import Event, MalformedChunkError, events, thaw
-from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import kept, others, word
-from rxdelta.formats.mistral.tables import REFERENCE, TOOL_REFERENCE
+from rxdelta.core import Event, MalformedChunkError, thaw
+from rxdelta.formats.decoding import Fields, Json, as_mapping, kept, others, word
+from rxdelta.formats.notes import MISTRAL
+from rxdelta.formats.openai_chat.calls import index_of
 from rxdelta.formats.openai_chat.choice import Choice
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder
-from rxdelta.formats.openai_chat.indexes import index_of
-from rxdelta.formats.signatures import MISTRAL
 from rxdelta.framing import DONE
 
-__all__ = ["MistralDecoder", "recognises"]
+REFERENCE: Final = "reference"
+TOOL_REFERENCE: Final = "tool_reference"
 
-Json: TypeAlias = Mapping[str, Any]
 
 _READ = Fields("mistral")
 
@@ -117,7 +115,7 @@ class MistralDecoder(OpenAIChatDecoder):
         ['message-start', 'content-block-start', 'content-block-delta']
     """
 
-    _choice_type = _MistralChoice
+    choice_type = _MistralChoice
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
         """The events of one chunk: a mapping, or the SDK's `CompletionEvent`, `CompletionChunk` or response.
@@ -132,10 +130,9 @@ class MistralDecoder(OpenAIChatDecoder):
         if "choices" not in found:
             found = _error_in(_data_of(found))
         try:
-            decoded = super().decode(found)
+            return super().decode(found)
         except MalformedChunkError as error:
             raise _ours(error) from None
-        return [_renamed(event) if isinstance(event, events.ProviderEvent) else event for event in decoded]
 
 
 def _data_of(found: Json) -> Json:
@@ -161,10 +158,6 @@ def _error_in(found: Json) -> Json:
 def _ours(error: MalformedChunkError) -> MalformedChunkError:
     said = str(error).replace("malformed openai-chat chunk", "malformed mistral chunk", 1)
     return MalformedChunkError(said, wire_format="mistral", path=error.path, found=error.found)
-
-
-def _renamed(event: events.ProviderEvent) -> events.ProviderEvent:
-    return events.ProviderEvent("mistral", event.name, event.payload)
 
 
 def recognises(chunk: Mapping[str, Any]) -> bool:

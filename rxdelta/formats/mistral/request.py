@@ -26,28 +26,27 @@ from rxdelta.formats.conversation import (
     Native,
     Turn,
     arguments_of,
+    data_url,
+    medium_of,
     messages_of,
     refuse,
     result_text,
     text_or_parts,
 )
-from rxdelta.formats.media import data_url, medium_of
-from rxdelta.formats.mistral.tables import REFERENCE, TOOL_REFERENCE
+from rxdelta.formats.decoding import JsonObject
+from rxdelta.formats.mistral.decoder import REFERENCE, TOOL_REFERENCE
 from rxdelta.formats.notes import SENT_AS
 from rxdelta.formats.openai_chat.tables import THINKING
 
-__all__ = ["request"]
-
-Json = dict[str, Any]
 _FORMAT = "mistral"
 
 
-def request(turns: Sequence[Turn | Native]) -> Json:
+def request(turns: Sequence[Turn | Native]) -> JsonObject:
     return {"messages": _in_order(messages_of(turns, user=_user, assistant=_assistant, result=_result))}
 
 
-def _in_order(messages: Sequence[Json]) -> list[Json]:
-    ordered: list[Json] = []
+def _in_order(messages: Sequence[JsonObject]) -> list[JsonObject]:
+    ordered: list[JsonObject] = []
     for message in messages:
         if message.get("role") == "user" and ordered and ordered[-1].get("role") == "tool":
             ordered.append({"role": "assistant", "content": "OK"})
@@ -55,14 +54,14 @@ def _in_order(messages: Sequence[Json]) -> list[Json]:
     return ordered
 
 
-# What people say.
+# Messages of people.
 
 
-def _user(turn: Turn) -> Json:
+def _user(turn: Turn) -> JsonObject:
     return {"role": turn.role, "content": text_or_parts(turn, _part)}
 
 
-def _part(part: ContentPart, role: str) -> Json:
+def _part(part: ContentPart, role: str) -> JsonObject:
     if part.type == "text":
         return {"type": "text", "text": part.text or ""}
     if part.type == "unsupported":
@@ -84,22 +83,22 @@ def _part(part: ContentPart, role: str) -> Json:
     raise refuse(_FORMAT, part, role)
 
 
-# What the model said.
+# Messages of the model.
 
 
-def _assistant(turn: Turn) -> Json | None:
-    content: list[Json] = []
+def _assistant(turn: Turn) -> JsonObject | None:
+    content: list[JsonObject] = []
     for part in turn.parts:
         content += _written(part)
     calls = [_call(call) for call in turn.calls]
     plain = all(part["type"] == "text" for part in content)
-    written: str | list[Json] = "".join(part["text"] for part in content) if plain else content
+    written: str | list[JsonObject] = "".join(part["text"] for part in content) if plain else content
     if not (written or calls):
         return None
     return {"role": "assistant", "content": written, **({"tool_calls": calls} if calls else {})}
 
 
-def _written(part: ContentPart) -> list[Json]:
+def _written(part: ContentPart) -> list[JsonObject]:
     references = [found for one in part.citations if (found := _reference(one.raw)) is not None]
     if part.type in ("text", "refusal"):
         text = [{"type": "text", "text": part.text}] if part.text else []
@@ -115,7 +114,7 @@ def _written(part: ContentPart) -> list[Json]:
     return []
 
 
-def _reference(raw: Mapping[str, Any]) -> Json | None:
+def _reference(raw: Mapping[str, Any]) -> JsonObject | None:
     """A reference in the form in which Mistral sent it; `None` for another provider's."""
     for kind, required, fields in _REFERENCES:
         if raw.get("type") == kind and raw.get(required) is not None:
@@ -123,13 +122,13 @@ def _reference(raw: Mapping[str, Any]) -> Json | None:
     return None
 
 
-def _call(call: ToolCall) -> Json:
+def _call(call: ToolCall) -> JsonObject:
     arguments = json.dumps(arguments_of(call), ensure_ascii=False)
     function = {"name": call.name or "invalid", "arguments": arguments}
     return {"id": _id(call.call_id), "type": "function", "function": function}
 
 
-def _result(result: ToolResult, call: ToolCall | None) -> Json:
+def _result(result: ToolResult, call: ToolCall | None) -> JsonObject:
     named = {"name": call.name} if call is not None and call.name else {}
     return {"role": "tool", "tool_call_id": _id(result.call_id), **named, "content": result_text(result)}
 

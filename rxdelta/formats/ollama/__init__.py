@@ -1,10 +1,12 @@
-"""Ollama's chat API."""
+"""Ollama's chat API.
 
-from rxdelta.formats.endpoint import endpoint_of
-from rxdelta.formats.format import Format, later
+Reading: `decoder`. Writing a request: `request`. As an endpoint: `messages` reads its requests, `encoder` writes its replies.
+"""
+
+from rxdelta.formats.conversation import functions
+from rxdelta.formats.format import Format, endpoint_of, later
 from rxdelta.formats.ollama.decoder import OllamaDecoder, recognises
 from rxdelta.formats.ollama.request import request
-from rxdelta.formats.tool_definitions import functions
 
 __all__ = ["FORMAT"]
 
@@ -14,8 +16,8 @@ FORMAT = Format(
     recognises=recognises,
     request=request,
     tools=functions,
-    writer=later("ollama"),
-    endpoint=endpoint_of("ollama"),
+    writer=later("ollama", module="encoder"),
+    endpoint=endpoint_of("ollama", module="encoder"),
     carries={"text", "reasoning", "tool_call", "image"},
     loses={
         "id",

@@ -22,27 +22,45 @@ passed on. An error is a line with a sentence in it. A reply that was not stream
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-from rxdelta.core import Event, TokenUsage, events, freeze, real_id, reasoning_delta, text_delta
-from rxdelta.formats.block_writer import BlockWriter, take_all
-from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.endings import assumed_finish, broken_events
-from rxdelta.formats.json_values import NOTHING, kept, others, remember, word
+from rxdelta.core import (
+    Event,
+    TokenUsage,
+    events,
+    finish_reason,
+    freeze,
+    real_id,
+    reasoning_delta,
+    text_delta,
+)
+from rxdelta.formats.block_events import BlockWriter, take_all
+from rxdelta.formats.calls import call_identity, made_up_id
+from rxdelta.formats.decoding import NOTHING, Fields, Json, as_mapping, kept, others, remember, word
+from rxdelta.formats.endings import PROVIDER_ERROR, Broken, assumed_finish, broken_events, error_code
 from rxdelta.formats.notes import PROVIDER_TYPE
-from rxdelta.formats.ollama.tables import BROKEN, REASONS
-from rxdelta.formats.provider_errors import PROVIDER_ERROR, error_code
-from rxdelta.formats.tool_calls import call_identity, made_up_id
 from rxdelta.formats.usage import OLLAMA, usage_of
 from rxdelta.framing import DONE
-
-__all__ = ["OllamaDecoder", "recognises"]
-
-Json: TypeAlias = Mapping[str, Any]
 
 _FORMAT = "ollama"
 _PROVIDER = "ollama"
 _READ = Fields(_FORMAT)
+
+REASONS: Mapping[str, str] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_use",
+    "content_filter": "content_filter",
+}
+
+BROKEN: Mapping[str, Broken] = {
+    "load": Broken("the request had no prompt: the model was loaded, and wrote nothing", False),
+    "unload": Broken("the request had no prompt: the model was unloaded, and wrote nothing", False),
+}
+"""The reasons of an answer that is no reply. The same request has the same answer.
+
+https://docs.ollama.com/api/chat and https://github.com/ollama/ollama/blob/main/docs/api.md#load-a-model
+"""
 
 
 class OllamaDecoder:
@@ -90,7 +108,10 @@ class OllamaDecoder:
         return take_all(self._out)
 
     def _plain(self, chunk: Any) -> Event | None:
-        """The event of a line that only continues a text or thinking, as nearly all lines do."""
+        """The event of a line that only continues a text or thinking, as nearly all lines do.
+
+        It is that of `_decode`: `tests/formats/test_plain_chunks.py` compares the two.
+        """
         writes = self._blocks.type
         if type(chunk) is not dict or writes is None or self._finished or self._over:
             return None
@@ -179,6 +200,7 @@ class OllamaDecoder:
         if not _OF_A_FUNCTION.issuperset(function):
             _READ.require(function, ("arguments",), f"{path}.function")
         content = others(call, _OF_A_CALL) | others(function, _OF_A_FUNCTION)
+        # Only newer servers give calls an id.
         content |= call_identity(call_id, made_up_id(self._time, self._blocks.count))
         if word(call.get("type")) not in (None, "function"):
             content[PROVIDER_TYPE] = call["type"]
@@ -197,10 +219,8 @@ class OllamaDecoder:
         elif assumed:
             self._out.append(assumed_finish(usage, self._metadata, asked=self._has_calls))
         else:
-            by_calls = "tool_use" if self._has_calls else "stop"
-            self._out.append(
-                events.MessageFinish(REASONS.get(reason or "", by_calls), reason, usage, self._metadata)
-            )
+            ours = finish_reason(REASONS.get(reason or ""), asked=self._has_calls)
+            self._out.append(events.MessageFinish(ours, reason, usage, self._metadata))
 
     def _break_off(self, line: Json, error: Any) -> None:
         message = word(error.get("message") if isinstance(error, Mapping) else error)

@@ -7,20 +7,24 @@
 
 A client adds the texts of all lines, so they come in the order of their blocks. A call comes whole. A reply that has broken
 off has no last line.
+
+At the end are the whole body for a client that doesn't stream, and how the API is served.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, ClassVar, Final, TypeAlias, cast
+from typing import Any, ClassVar, Final, cast
 
-from rxdelta.core import DEFAULT_LIMITS, BlockFold, ContentPart, Limits, ToolCall
+from rxdelta.core import DEFAULT_LIMITS, BlockFold, ContentPart, InvalidValueError, Limits, ToolCall
+from rxdelta.formats.conversation import Medium, medium_of
+from rxdelta.formats.decoding import JsonObject
 from rxdelta.formats.encoding import Masked, masked
-from rxdelta.formats.media import Medium, medium_of
+from rxdelta.formats.format import FAKE_MODEL, Endpoint, by_body, plain_error
 from rxdelta.formats.ollama.request import written_image
-from rxdelta.formats.ollama.tables import WORDS
+from rxdelta.formats.provider_reply import CREATED
 from rxdelta.formats.reply import (
     CallItem,
     Counts,
@@ -31,13 +35,10 @@ from rxdelta.formats.reply import (
     Run,
     TextItem,
     Writer,
+    as_provider,
     is_whole,
 )
-from rxdelta.framing import NDJSON_HEADERS
-
-__all__ = ["OllamaEncoder"]
-
-Json: TypeAlias = dict[str, Any]
+from rxdelta.framing import NDJSON_HEADERS, ndjson_line
 
 _BLANK_LINE: Final = "\n\n"
 _COUNTS: Final[Mapping[str, str]] = {"prompt_eval_count": "input_tokens", "eval_count": "output_tokens"}
@@ -68,7 +69,7 @@ class Lines(Writer):
 
 
 class Message(Reply):
-    """What the client has of the message."""
+    """The part of the message that the client has."""
 
     writer: Lines
 
@@ -115,7 +116,7 @@ class _Thinking(_Text):
 
 
 class _Image(Item):
-    """Another content. Of all media, the protocol has images only, as data."""
+    """Another content. The protocol's only media are images, as data."""
 
     def _medium(self) -> Medium | None:
         medium = medium_of(cast("ContentPart", self.fold.block))
@@ -136,7 +137,7 @@ class _Call(CallItem):
         return True
 
     def write_end(self) -> None:
-        function: Json = {
+        function: JsonObject = {
             "index": self.number,
             "name": self.call.name,
             "arguments": self.arguments_as_object(),
@@ -152,7 +153,7 @@ class _Call(CallItem):
         super().send_whole()
 
 
-class OllamaEncoder(ReplyEncoder[Json]):
+class OllamaEncoder(ReplyEncoder[JsonObject]):
     """The lines of one reply of Ollama's `/api/chat`, as JSON objects.
 
     Args:
@@ -188,3 +189,87 @@ class OllamaEncoder(ReplyEncoder[Json]):
     ) -> None:
         writer = Lines(now=now, new_id=str, model=model, tools=tools, reasoning=reasoning)
         super().__init__(writer, Message, on_error=on_error, limits=limits, choice=choice)
+
+
+def ollama_chat(frames: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body of a response to a request with `stream: false`: what the lines of `to_ollama` say together.
+
+    Returns:
+        One line that is the last; `{"error": …}` alone if the lines end with an error, for a response with the status 500.
+
+    Raises:
+        InvalidValueError: The lines have no end, as those of a stream that is still running.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> from reactivex import operators as ops
+        >>> reply = rd.to_events(rd.Message.of("assistant", "Hi"))
+        >>> frames = rx.from_iterable(reply).pipe(rd.to_ollama("house"), ops.to_list()).run()
+        >>> body = rd.wire.ollama_chat(frames)
+        >>> body["message"], body["done"], body["done_reason"]
+        ({'role': 'assistant', 'content': 'Hi'}, True, 'stop')
+    """
+    texts: dict[str, list[str]] = {"content": [], "thinking": []}
+    lists: dict[str, list[Any]] = {"images": [], "tool_calls": []}
+    last: Mapping[str, Any] = {}
+    for last in frames:
+        if "error" in last:
+            return {"error": last["error"]}
+        for field, said in last["message"].items():
+            if field in texts:
+                texts[field].append(said)
+            elif field in lists:
+                lists[field] += said
+    if last.get("done") is not True:
+        raise InvalidValueError.of([("frames", last or None, "must end as a reply does")])
+    joined = {field: "".join(said) for field, said in texts.items()}
+    more = {field: value for field, value in {**joined, **lists}.items() if value}
+    return {**last, "message": {"role": "assistant", "content": "", **more}}
+
+
+def writer(on_error: Masked) -> OllamaEncoder:
+    return as_provider(OllamaEncoder(now=lambda: CREATED, tools=(), on_error=on_error))
+
+
+_DETAILS: Final = {
+    "parent_model": "",
+    "format": "gguf",
+    "family": "fake",
+    "families": ["fake"],
+    "parameter_size": "1B",
+    "quantization_level": "F16",
+}
+_MODEL: Final = {
+    "name": FAKE_MODEL,
+    "model": FAKE_MODEL,
+    "modified_at": "2023-11-14T22:13:20Z",
+    "size": 1,
+    "digest": "0" * 64,
+    "details": _DETAILS,
+}
+
+ENDPOINT: Final = Endpoint(
+    paths=["/api/chat"],
+    streams=by_body(default=True),
+    headers=NDJSON_HEADERS,
+    frame=ndjson_line,
+    error=plain_error,
+    whole=ollama_chat,
+    lookups={
+        "/api/tags": {"models": [_MODEL]},
+        "/api/ps": {"models": []},
+        "/api/version": {"version": "0.13.0"},
+    },
+    environment={"OLLAMA_HOST": "{url}"},
+)
+
+
+WORDS: Mapping[str, str] = {
+    "stop": "stop",
+    "tool_use": "stop",
+    "pause": "stop",
+    "length": "length",
+    "content_filter": "content_filter",
+}
+"""The ends of a reply that is written to a client. Ollama itself has `stop` and `length` only."""

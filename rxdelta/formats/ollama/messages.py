@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from rxdelta.core import (
     Block,
@@ -22,13 +22,9 @@ from rxdelta.core import (
     is_list,
     is_mapping,
 )
-from rxdelta.formats.json_values import word
+from rxdelta.formats.client_requests import Conversation, blocks_of, items_of, result_content
+from rxdelta.formats.decoding import Json, word
 from rxdelta.formats.ollama.decoder import OllamaDecoder
-from rxdelta.formats.said import Conversation, blocks_of, items_of, result_content
-
-__all__ = ["from_ollama"]
-
-Json: TypeAlias = Mapping[str, Any]
 
 _is_base64 = re.compile(r"[A-Za-z0-9+/]+={0,2}").fullmatch
 

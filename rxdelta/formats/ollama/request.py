@@ -16,24 +16,28 @@ name: `//etc/passwd` is valid base64. So an image ends with a line end, which ba
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rxdelta.core import ToolCall, ToolResult
-from rxdelta.formats.conversation import Native, Turn, arguments_of, messages_of, refuse, result_text
-from rxdelta.formats.media import medium_of
+from rxdelta.formats.conversation import (
+    Native,
+    Turn,
+    arguments_of,
+    medium_of,
+    messages_of,
+    refuse,
+    result_text,
+)
+from rxdelta.formats.decoding import JsonObject
 from rxdelta.formats.notes import SYNTHETIC_ID
 
-__all__ = ["request", "written_image"]
-
-Json = dict[str, Any]
 _FORMAT = "ollama"
 
 
-def request(turns: Sequence[Turn | Native]) -> Json:
+def request(turns: Sequence[Turn | Native]) -> JsonObject:
     return {"messages": messages_of(turns, user=_input, assistant=_reply, result=_result)}
 
 
-def _input(turn: Turn) -> Json:
+def _input(turn: Turn) -> JsonObject:
     images: list[str] = []
     for part in turn.parts:
         medium = medium_of(part)
@@ -49,9 +53,9 @@ def written_image(data: str) -> str:
     return f"{data}\n"
 
 
-def _reply(turn: Turn) -> Json:
+def _reply(turn: Turn) -> JsonObject:
     texts = [part.text or "" for part in turn.parts if part.type in ("text", "refusal")]
-    found: Json = {
+    found: JsonObject = {
         "thinking": "".join(part.text or "" for part in turn.parts if part.type == "reasoning"),
         "images": [written_image(part.text) for part in turn.parts if part.type == "image" and part.text],
         "tool_calls": [_call(call) for call in turn.calls],
@@ -60,13 +64,13 @@ def _reply(turn: Turn) -> Json:
     return {"role": "assistant", "content": "".join(texts), **more}
 
 
-def _call(call: ToolCall) -> Json:
+def _call(call: ToolCall) -> JsonObject:
     function = {"name": call.name or "invalid", "arguments": arguments_of(call)}
     return {**({"id": call.call_id} if _has_id(call) else {}), "function": function}
 
 
-def _result(result: ToolResult, call: ToolCall | None) -> Json:
-    found: Json = {"role": "tool", "content": result_text(result)}
+def _result(result: ToolResult, call: ToolCall | None) -> JsonObject:
+    found: JsonObject = {"role": "tool", "content": result_text(result)}
     if call is not None and call.name:
         found["tool_name"] = call.name
     if result.call_id and (call is None or _has_id(call)):

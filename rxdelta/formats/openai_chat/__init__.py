@@ -1,15 +1,14 @@
-"""OpenAI's Chat Completions, and everybody's dialects of it.
+"""OpenAI's Chat Completions, and its many dialects.
 
-Reading: `decoder` (a chunk), `choice` (a choice and its delta), which passes the delta's fields to `reasoning`, `calls`,
-`server_tools` and `media`. Writing a request: `request`. As an endpoint: `messages` reads its requests, `encoder` writes its
-chunks (`choice_chunks` a choice's, `block_chunks` a block's), `completion` joins these to one body, `writer` writes as a provider. All share `tables`.
+Reading: `decoder` (a chunk), `choice_numbers` (which reply a choice belongs to), `choice` (a choice and its content), which
+passes the other fields of a delta to `calls` and to `fields` (reasoning, media, the provider's tools). Writing a request:
+`request`. As an endpoint: `messages` reads its requests, `encoder` writes its replies. All share `tables`.
 """
 
-from rxdelta.formats.endpoint import endpoint_of
-from rxdelta.formats.format import Format, later
+from rxdelta.formats.conversation import functions
+from rxdelta.formats.format import Format, endpoint_of, later
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder, recognises
 from rxdelta.formats.openai_chat.request import request
-from rxdelta.formats.tool_definitions import functions
 
 __all__ = ["FORMAT"]
 
@@ -19,8 +18,8 @@ FORMAT = Format(
     recognises=recognises,
     request=request,
     tools=functions,
-    writer=later("openai_chat"),
-    endpoint=endpoint_of("openai_chat"),
+    writer=later("openai_chat", module="encoder"),
+    endpoint=endpoint_of("openai_chat", module="encoder"),
     carries={
         "text",
         "reasoning",

@@ -1,4 +1,4 @@
-"""Tool calls, and which of them each fragment continues."""
+"""Tool calls, which of them each fragment continues, and the indexes that vendors give to calls and choices."""
 
 # Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -6,29 +6,56 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Set
 from typing import Any, Final, TypeAlias
 
 from rxdelta.core import freeze, thaw, tool_call_delta
 from rxdelta.core.events import ToolCallDelta
-from rxdelta.formats.block_writer import BlockWriter
-from rxdelta.formats.decoding import Fields
-from rxdelta.formats.json_values import NOTHING, others, word
+from rxdelta.formats.block_events import BlockWriter
+from rxdelta.formats.calls import CUT_OFF, Arguments, Change, arguments_after_end, given_id, invalid_call
+from rxdelta.formats.decoding import NOTHING, Fields, Json, others, word
 from rxdelta.formats.notes import PROVIDER_TYPE, SIGNED_BY, SYNTHETIC_ID
-from rxdelta.formats.openai_chat.indexes import index_of
 from rxdelta.formats.openai_chat.tables import CUSTOM_CALL, FORMAT
-from rxdelta.formats.repeated_arguments import Arguments, Change
-from rxdelta.formats.tool_calls import CUT_OFF, arguments_after_end, given_id, invalid_call
 
-__all__ = ["Calls"]
+_READ = Fields(FORMAT)
 
-Json: TypeAlias = Mapping[str, Any]
+
+def index_of(value: object, path: str) -> int | None:
+    """The index; `None` if there is none, also in the form of a number that can be none: `-1`.
+
+    A whole number may come as a text or as a float.
+
+    Raises:
+        MalformedChunkError: It is something else.
+        LimitExceededError: It is absurd.
+
+    Example:
+        >>> index_of("1", "index"), index_of(1.0, "index"), index_of(-1, "index")
+        (1, 1, None)
+    """
+    if value is None:
+        return None
+    number = value
+    if isinstance(value, float) and value.is_integer():
+        number = int(value)
+    elif isinstance(value, str) and _NUMBER.fullmatch(value):
+        number = int(value[:_DIGITS])
+    if type(number) is int and number < 0:
+        return None
+    return _READ.index(number, path)
+
+
+_DIGITS: Final = 40
+"""More of them are as absurd, and cost time."""
+
+_NUMBER: Final = re.compile("-?[0-9]+")
+
+
 Index: TypeAlias = "int | str | None"
 
 _LEGACY: Final = "function_call"
 """The place of the one call that has its own field, and so no index."""
-
-_READ = Fields(FORMAT)
 
 
 class Calls:
@@ -56,10 +83,10 @@ class Calls:
         return self.count > 0
 
     def plain_arguments(self, delta: dict[str, Any]) -> ToolCallDelta | None:
-        """The event of a delta that has nothing but more arguments of an open call."""
+        """The event of a plain delta: more arguments of an open call. `tests/formats/test_plain_chunks.py` tests it."""
         if len(delta) > 1:
             for name, value in delta.items():
-                if value and name not in _PLAIN_ARGUMENTS:
+                if name not in _PLAIN_ARGUMENTS and value not in NOTHING:
                     return None
         entries: Any = delta["tool_calls"]
         entry: Any = entries[0] if type(entries) is list and len(entries) == 1 else None
@@ -75,7 +102,7 @@ class Calls:
         kind = entry.get("type")
         if type(arguments) is not str or not arguments or (kind is not None and kind != "function"):
             return None
-        if len(function) > 1 and (function.get("name") or len(function) > 2):
+        if len(function) > 1 and (len(function) > 2 or function.get("name", True)):
             return None
         pieces = call.said.pieces
         if not pieces or ("{" in arguments and not call.said.goes_on(arguments)):
@@ -228,7 +255,7 @@ class Calls:
 
 
 class _Call:
-    """A call, as far as its fragments are told from another's by it."""
+    """A call, with the fields by which its fragments are distinguished from another call's."""
 
     __slots__ = (
         "block",
@@ -291,6 +318,7 @@ class _CallMatcher:
         newest = self._newest if index is None else self.newest_at.get(index)
         if call_id is not None:
             known = self._by_id.get((index, call_id))
+            # DeepSeek and GLM are reported to give several calls one id: another name behind arguments is another call's.
             if known is not None and (known.name in ("", name) or not (name and known.has_arguments)):
                 return known
             if index is not None and newest is not None and newest.call_id is None and not name:
@@ -299,11 +327,14 @@ class _CallMatcher:
             if known is not None and self._can_continue(known, index, name, is_new_index=newest is None):
                 self.newest_at.setdefault(index, known)
                 return known
+            # Poolside has two ids for each call, OCI a new one in every chunk: an id alone begins no call.
             if not name:
                 return self._named_before(index, call_id, newest, has_arguments)
+            # Some gateways give all parallel calls the index 0: a name and another real id begin a call.
             if index is None or newest is None or newest.call_id is not None:
                 return None
         elif newest is None and not name:
+            # Nebius increases the index with every chunk: arguments without a name are those of the newest call.
             return None if index in self._ended_at else self._newest
         return newest if newest is not None and self._can_continue(newest, index, name) else None
 

@@ -1,4 +1,4 @@
-"""One choice of a chat completion: its content, and its other fields by way of their readers."""
+"""One choice of a chat completion: its content, its end, and its other fields by way of their readers."""
 
 # Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from rxdelta.core import Event, TokenUsage, clean_text, events, reasoning_delta
-from rxdelta.formats.block_writer import BlockWriter, MessageWriter
-from rxdelta.formats.citations import as_citation
-from rxdelta.formats.decoding import Fields
-from rxdelta.formats.json_values import NOTHING, kept, remember, word
-from rxdelta.formats.notes import FINISH_REASON_ASSUMED, SENT_AS
+from rxdelta.formats.block_events import as_citation
+from rxdelta.formats.calls import BROKEN_OFF, CUT_OFF
+from rxdelta.formats.choices import APPENDED, ChoiceReader, meaning
+from rxdelta.formats.decoding import NOTHING, Fields, Json, kept, remember, word
+from rxdelta.formats.notes import MISTRAL, SENT_AS, via
 from rxdelta.formats.openai_chat.calls import Calls
-from rxdelta.formats.openai_chat.media import Audio, read_image, read_images
-from rxdelta.formats.openai_chat.reasoning import Reasoning
-from rxdelta.formats.openai_chat.server_tools import ServerTools
+from rxdelta.formats.openai_chat.fields import Audio, Reasoning, ServerTools, read_image, read_images
 from rxdelta.formats.openai_chat.tables import (
     BROKEN,
     FORMAT,
@@ -28,36 +26,26 @@ from rxdelta.formats.openai_chat.tables import (
     REASONS,
     THINKING,
     THINKING_BLOCKS,
-    meaning,
 )
-from rxdelta.formats.provider_errors import Broken
-from rxdelta.formats.signatures import MISTRAL, via
-from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
-
-__all__ = ["Choice"]
-
-Json: TypeAlias = Mapping[str, Any]
 
 _READ = Fields(FORMAT)
 
 
-class Choice:
-    """Reads one of the alternative replies.
+class Choice(ChoiceReader):
+    """Reads one of the alternative replies. The current block is a text, a reasoning or a refusal.
 
     Attributes:
-        message: Writes its start, usage and finish.
-        blocks: Writes its blocks. The current one is a text, a reasoning or a refusal.
         calls, reasoning, audio, server_tools: Read these fields of its deltas.
-        word: Why it ended, in the vendor's word; empty before its finish reason.
-        failure: What that word means if it says that the vendor failed.
-        has_deltas: Whether a delta has said something.
+        has_deltas: Whether a delta had content.
     """
 
-    signed_by = via(FORMAT, MISTRAL)
-    """Whose a signature in the content is: that is Mistral's way."""
-
     provider = "openai"
-    """The name under which it passes on what it can't use."""
+    fields = _READ
+    reasons = REASONS
+    broken = BROKEN
+
+    signed_by = via(FORMAT, MISTRAL)
+    """The vendor of a signature in the content: that is Mistral's way."""
 
     def __init__(
         self,
@@ -67,33 +55,29 @@ class Choice:
         model: str | None,
         usage: TokenUsage | None,
     ) -> None:
-        self.message = MessageWriter(out, number, message_id, model, usage)
-        self.blocks = BlockWriter(out, number, message_id)
+        super().__init__(out, number, message_id, model, usage)
         self.calls = Calls(self.blocks)
-        self.reasoning = Reasoning(self.blocks)
+        self.reasoning = Reasoning(self.blocks, self.provider)
         self.audio = Audio(self.blocks)
         self.server_tools = ServerTools(self.blocks)
-        self.word = ""
-        self.failure: Broken | None = None
         self._early_annotations: list[Json] = []  # they came before the text that cites them
         self._unknown: dict[str, list[str]] = {}  # the pieces of fields that nobody knows
         self.has_deltas = self._is_whole = False
-        self._is_late = False
 
     def read(self, choice: Json, path: str) -> None:
-        """Read what a chunk has of this choice, but for the finish reason."""
         delta = _READ.mapping(choice.get("delta"), f"{path}.delta")
         path, of_choice = f"{path}.delta", path
         if not self.has_deltas:
             self.has_deltas = _says_something(delta)
+            # Perplexity and Writer send `message` beside `delta`, or behind all deltas, and repeat their text.
             if not self.has_deltas and choice.get("message") is not None:  # else it repeats what deltas had
                 path = f"{of_choice}.message"
                 delta = _READ.mapping(choice["message"], path)
                 self._is_whole = "delta" not in choice or _says_something(delta)
             elif not self.has_deltas and choice.get("text") not in NOTHING:
-                self._is_late = True  # it repeats what deltas had, but none had anything
+                self.is_late = True  # it repeats the deltas' text, but no delta had any
         if self.message.finished:
-            self._is_late |= _says_something(delta)
+            self.is_late |= _says_something(delta)
             return
         self.reasoning.read(delta, path)
         given = [field for field in delta if field in _FIELDS]
@@ -108,12 +92,12 @@ class Choice:
             self.message.append(_REASONING_STEPS, delta[_REASONING_STEPS])
         if not _CHOICE.issuperset(choice):
             remember(metadata, {name: choice[name] for name in choice if name not in _CHOICE})
-        for name in _APPENDED:
+        for name in APPENDED:
             if choice.get(name) is not None:
                 self.message.append(name, choice[name])
 
     def plain_reasoning(self, delta: Json) -> Event | None:
-        """The event of a delta that has nothing but more reasoning, under one name, of the current block."""
+        """The event of a plain delta: more of the current reasoning, under one name. `tests/formats/test_plain_chunks.py` tests it."""
         blocks, text = self.blocks, None
         if blocks.type != "reasoning" or not self.has_deltas:
             return None
@@ -136,7 +120,7 @@ class Choice:
                 self._unknown.setdefault(name, []).append(value)
 
     def metadata(self) -> Json:
-        """What the choice has beyond the format's fields, but for its lists."""
+        """The fields of the choice that the format doesn't know, without its lists."""
         joined = {name: clean_text("".join(pieces)) for name, pieces in self._unknown.items()}
         return {**self.message.metadata, **joined}
 
@@ -213,6 +197,7 @@ class Choice:
     def _write_text(self, text: str) -> None:
         if not text:
             return
+        # OpenRouter's annotations may come before the text that cites them.
         if self._early_annotations and self.blocks.type != "text":
             self.blocks.begin({"type": "text", "text": ""})
             self.blocks.cite(map(_citation, self._early_annotations))
@@ -221,21 +206,16 @@ class Choice:
 
     # The end.
 
-    def read_finish_reason(self, choice: Json, path: str) -> None:
-        """Read the finish reason. The first one counts, whatever follows it."""
-        if choice.get("finish_reason") is None:
-            return
-        found = _READ.text_of(choice, "finish_reason", path)
-        if not found or self.word:
-            self._is_late |= found not in ("", self.word)
-            return
-        self.word, self.failure = found, meaning(BROKEN, found)
-        self.finish_blocks(keep=self.calls.end_fragments())
-
     def read_joined_finish_reason(self, choice: Json, path: str) -> None:
         """Read the finish reason of another choice that is this reply's. The first one's counts."""
         if self.word and _READ.text_of(choice, "finish_reason", path):
-            self.finish_blocks(keep=self.calls.end_fragments())
+            self.end_blocks()
+
+    def end_blocks(self) -> None:
+        self._finish_blocks(keep=self.calls.end_fragments())
+
+    def finish_blocks(self) -> None:
+        self._finish_blocks()
 
     @property
     def has_prose(self) -> bool:
@@ -243,34 +223,31 @@ class Choice:
         return self.blocks.count > self.calls.count
 
     @property
+    def asked(self) -> bool:
+        return self.calls.ever
+
+    @property
     def has_ended(self) -> bool:
-        """Whether its finish reason has come, or it came whole."""
+        # A body that wasn't streamed may have no finish reason.
         return bool(self.word) or (self._is_whole and not self.has_deltas)
 
     def was_late(self) -> bool:
-        """Whether the chunk contradicted the end of a call or of the message. Then it is passed on, not lost."""
-        if not (self._is_late or self.calls.late):
+        if not (self.is_late or self.calls.late):
             return False
-        self._is_late = self.calls.late = False
+        self.is_late = self.calls.late = False
         return True
 
     def finish(self, model: str | None, metadata: Json) -> None:
-        self.finish_blocks()
         self.calls.end()
-        reason = meaning(REASONS, self.word) or "stop"
-        if reason in ("stop", "tool_use"):  # the calls decide: some vendors confuse the two reasons
-            reason = "tool_use" if self.calls.ever else "stop"
-        if not self.word:
-            metadata = {**metadata, FINISH_REASON_ASSUMED: True}
         if self._early_annotations:
             self.message.append("annotations", self._early_annotations)
         self.message.metadata = {**self.metadata()}
         if self._unknown and not self.blocks.count:  # the reply may stand in them
             unread = {name: self.message.metadata[name] for name in self._unknown}
             self.blocks.out.append(events.ProviderEvent(self.provider, "delta", unread))
-        self.message.finish(reason, self.word or None, metadata, model)
+        super().finish(model, metadata)
 
-    def finish_blocks(self, *, keep: Set[int] = frozenset()) -> None:
+    def _finish_blocks(self, *, keep: Set[int] = frozenset()) -> None:
         """Finish the open blocks in their order."""
         self.calls.settle()
         is_cut = meaning(REASONS, self.word) == "length"
@@ -311,12 +288,11 @@ _FIELDS: Mapping[str, Callable[[Choice, Any, str], None]] = {
 }
 """The readers of a delta's fields, in the order in which they read, behind the reasoning."""
 
-_APPENDED = ("logprobs", "token_ids")
 _REASONING_STEPS = "reasoning_steps"
 """Perplexity's list, which continues with every chunk."""
 
-# What is read, here or by the decoder, or says nothing: the id of a single token, a copy of the text.
-_CHOICE = frozenset(["index", "delta", "message", "finish_reason", "text", "error", "usage", *_APPENDED])
+# The fields that are read, here or by the decoder, or mean nothing: the id of a single token, a copy of the text.
+_CHOICE = frozenset(["index", "delta", "message", "finish_reason", "text", "error", "usage", *APPENDED])
 _DELTA = frozenset([
     "role", "token_id", *REASONING_NAMES, REASONING_DETAILS, REASONING_OPAQUE, THINKING_BLOCKS,
     _REASONING_STEPS, *_FIELDS

@@ -4,7 +4,7 @@
     content    text, with the finish reason of calls; calls   one reply, in two choices (GitHub Copilot)
 
 A choice of a new index waits where it may be one of these. While each chunk has the next index, the first of them that
-say something wait, until an index comes again (several replies, told in turns) or too many have come for several replies.
+say something wait, until an index comes again (several replies, sent in turns) or too many have come for several replies.
 Beside a choice that has only text, a choice that has only calls waits for that one's finish reason; so does text beside
 calls, for its own. All else is read at once.
 """
@@ -12,20 +12,18 @@ calls, for its own. All else is read at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from rxdelta.core import ByChoice
-from rxdelta.formats.decoding import Fields
+from rxdelta.formats.choices import meaning
+from rxdelta.formats.decoding import Fields, Json
 from rxdelta.formats.openai_chat.choice import Choice
-from rxdelta.formats.openai_chat.tables import FORMAT, REASONS, meaning
+from rxdelta.formats.openai_chat.tables import FORMAT, REASONS
 
-__all__ = ["ChoiceNumbers", "Told"]
-
-Json: TypeAlias = Mapping[str, Any]
 _READ = Fields(FORMAT)
 
 
-class Told(NamedTuple):
+class Placed(NamedTuple):
     """A choice to be read now.
 
     Attributes:
@@ -66,12 +64,12 @@ class ChoiceNumbers:
         self._has_others_calls = False  # whether the first one's calls came in these
         self._over = False
 
-    def place(self, number: int, choice: Json, path: str, *, is_alone: bool) -> list[Told]:
+    def place(self, number: int, choice: Json, path: str, *, is_alone: bool) -> list[Placed]:
         """The choices to be read now that this one has come."""
         if self._counts:
-            return [Told(self._counted(number, choice, path), choice, path)]
+            return [Placed(self._counted(number, choice, path), choice, path)]
         if number in self._joined:
-            return [Told(self._first, choice, path, is_joined=True)]
+            return [Placed(self._first, choice, path, is_joined=True)]
         if not self._states:
             self._last, self._may_count = number, is_alone and not choice.get("finish_reason")
         elif number in self._states or self._over:
@@ -79,9 +77,9 @@ class ChoiceNumbers:
         else:
             return self._wait(number, choice, path, is_alone=is_alone)
         self._note()
-        return [Told(number, choice, path)]
+        return [Placed(number, choice, path)]
 
-    def _wait(self, number: int, choice: Json, path: str, *, is_alone: bool) -> list[Told]:
+    def _wait(self, number: int, choice: Json, path: str, *, is_alone: bool) -> list[Placed]:
         counts_up = is_alone and number == self._last + 1 and self._may_count and not self._has_finish()
         waiting = self._waiting.get(number) or _Waiting(self._make())
         waiting.add(choice, path)
@@ -93,7 +91,7 @@ class ChoiceNumbers:
             return self.decided()
         return self._decide([(number, waiting)])
 
-    def decided(self) -> list[Told]:
+    def decided(self) -> list[Placed]:
         """The choices that wait no longer, since the first one has been read."""
         if self._may_count or not self._waiting:
             return []
@@ -104,16 +102,16 @@ class ChoiceNumbers:
         self._known = known
         return self._decide([*self._waiting.items()])
 
-    def _decide(self, waiting: list[tuple[int, _Waiting]]) -> list[Told]:
-        first, told = self._states[self._first], list[Told]()
+    def _decide(self, waiting: list[tuple[int, _Waiting]]) -> list[Placed]:
+        first, placed = self._states[self._first], list[Placed]()
         for number, one in waiting:
             is_one = one.is_one_with(first, has_calls=first.calls.ever and not self._has_others_calls)
             if is_one is not None:
-                told += self._release(number, is_joined=is_one)
+                placed += self._release(number, is_joined=is_one)
         self._note()
-        return told
+        return placed
 
-    def settle(self, *, is_over: bool) -> list[Told]:
+    def settle(self, *, is_over: bool) -> list[Placed]:
         """The choices that wait no longer, since nothing follows. Without `is_over`, only usage has come."""
         if not self._waiting:
             return []
@@ -122,11 +120,11 @@ class ChoiceNumbers:
         if not is_over:
             return []
         self._may_count, self._over = False, True
-        told = self.decided()
+        placed = self.decided()
         for number in [*self._waiting]:
-            told += self._release(number, is_joined=False)
+            placed += self._release(number, is_joined=False)
         self._note()
-        return told
+        return placed
 
     @property
     def _first(self) -> int:
@@ -142,13 +140,13 @@ class ChoiceNumbers:
     def _said(self) -> int:
         return sum(waiting.shadow.blocks.count > 0 for waiting in self._waiting.values())
 
-    def _count(self) -> list[Told]:
+    def _count(self) -> list[Placed]:
         """The indexes count chunks."""
         self._counts, self._may_count = True, False
-        told = [Told(self._first, *each) for waiting in self._waiting.values() for each in waiting.told]
+        placed = [Placed(self._first, *each) for waiting in self._waiting.values() for each in waiting.chunks]
         self._waiting.clear()
         self._note()
-        return told
+        return placed
 
     def _counted(self, number: int, choice: Json, path: str) -> int:
         if number < self._last:
@@ -160,13 +158,13 @@ class ChoiceNumbers:
         self._last = max(self._last, number)
         return self._first
 
-    def _release(self, number: int, *, is_joined: bool) -> list[Told]:
+    def _release(self, number: int, *, is_joined: bool) -> list[Placed]:
         waiting = self._waiting.pop(number)
         if not is_joined:
-            return [Told(number, *each) for each in waiting.told]
+            return [Placed(number, *each) for each in waiting.chunks]
         self._joined.add(number)
         self._has_others_calls |= waiting.shadow.calls.ever
-        return [Told(self._first, *each, is_joined=True) for each in waiting.told]
+        return [Placed(self._first, *each, is_joined=True) for each in waiting.chunks]
 
 
 class _Waiting:
@@ -174,17 +172,17 @@ class _Waiting:
 
     Attributes:
         shadow: What it would be as a reply of its own.
-        told: What has come of it.
+        chunks: Its choices so far, each with its path.
     """
 
     def __init__(self, shadow: Choice) -> None:
         self.shadow = shadow
-        self.told: list[tuple[Json, str]] = []
+        self.chunks: list[tuple[Json, str]] = []
 
     def add(self, choice: Json, path: str) -> None:
         self.shadow.read(choice, path)
         self.shadow.read_finish_reason(choice, path)
-        self.told.append((choice, path))
+        self.chunks.append((choice, path))
 
     def is_one_with(self, first: Choice, *, has_calls: bool) -> bool | None:
         """Whether it is one reply with the first choice; `None` if that isn't known yet.
@@ -208,4 +206,4 @@ class _Waiting:
 
 _REPLIES: Final = 8
 """A stream whose indexes count up so far is one reply. Few requests ask for more replies, and of these only the first
-round is told in this order."""
+round is sent in this order."""

@@ -9,18 +9,14 @@ An assistant's message is read as the body of a reply, so there is one reading o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from rxdelta.core import Block, ContentPart, InvalidValueError, Message, ToolResult, is_mapping
-from rxdelta.formats.given_parts import sound
-from rxdelta.formats.json_values import word
+from rxdelta.formats.client_requests import Conversation, blocks_of, items_of, parts_of, result_content
+from rxdelta.formats.conversation import sound
+from rxdelta.formats.decoding import Json, word
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder
 from rxdelta.formats.openai_chat.tables import REASONING_NAMES
-from rxdelta.formats.said import Conversation, blocks_of, items_of, parts_of, result_content
-
-__all__ = ["from_openai_chat"]
-
-Json: TypeAlias = Mapping[str, Any]
 
 _ROLES: Final = "developer, system, user, assistant or tool"
 

@@ -15,21 +15,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
 from rxdelta.formats.conversation import (
     Native,
     Turn,
+    data_url,
+    medium_of,
     messages_of,
     refuse,
     result_media,
+    result_parts,
     result_text,
     text_of,
     text_or_parts,
 )
-from rxdelta.formats.given_parts import result_parts
-from rxdelta.formats.media import data_url, medium_of
+from rxdelta.formats.decoding import JsonObject
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS
 from rxdelta.formats.openai_chat.tables import (
     CUSTOM_CALL,
@@ -44,20 +45,16 @@ from rxdelta.formats.openai_chat.tables import (
     THINKING_BLOCKS,
 )
 
-__all__ = ["request", "written_call"]
 
-Json = dict[str, Any]
-
-
-def request(turns: Sequence[Turn | Native]) -> Json:
+def request(turns: Sequence[Turn | Native]) -> JsonObject:
     return {"messages": messages_of(turns, user=_user, assistant=_assistant, result=_result, media=_media)}
 
 
-def _user(turn: Turn) -> Json:
+def _user(turn: Turn) -> JsonObject:
     return {"role": turn.role, "content": text_or_parts(turn, _part)}
 
 
-def _part(part: ContentPart, role: str) -> Json:
+def _part(part: ContentPart, role: str) -> JsonObject:
     if part.type == "text":
         return {"type": "text", "text": part.text or ""}
     if part.type == "unsupported":
@@ -80,10 +77,10 @@ def _part(part: ContentPart, role: str) -> Json:
     raise refuse(FORMAT, part, role)
 
 
-def _assistant(turn: Turn) -> Json:
+def _assistant(turn: Turn) -> JsonObject:
     thoughts = [part for part in turn.parts if part.type == "reasoning"]
-    content: str | list[Json] | None = turn.text or None
-    message: Json = {"role": "assistant", "content": content}
+    content: str | list[JsonObject] | None = turn.text or None
+    message: JsonObject = {"role": "assistant", "content": content}
     if any(part.options.get(SENT_AS) == THINKING for part in thoughts):
         message["content"] = [_thinking(part) for part in turn.parts if part.type in ("reasoning", "text")]
     else:
@@ -102,28 +99,28 @@ def _assistant(turn: Turn) -> Json:
     return message
 
 
-def _thinking(part: ContentPart) -> Json:
+def _thinking(part: ContentPart) -> JsonObject:
     """Mistral's way."""
     said = {"type": "text", "text": part.text or ""}
     signed = {name: part.options[name] for name in ("signature",) if name in part.options}
     return said if part.type == "text" else {"type": "thinking", "thinking": [said], **signed}
 
 
-def _reasoning(parts: Sequence[ContentPart]) -> Json:
+def _reasoning(parts: Sequence[ContentPart]) -> JsonObject:
     if any(part.options.get(SENT_AS) == THINKING_BLOCKS for part in parts):
         return {THINKING_BLOCKS: [_block(part) for part in parts]}
     if any(part.options.get(SENT_AS) == "reasoning_text" for part in parts):
         return _copilot(parts)
     if any([*part.options] != [SENT_AS] or part.options[SENT_AS] not in REASONING_NAMES for part in parts):
         return {REASONING_DETAILS: [_detail(part) for part in parts]}
-    found: Json = {}
+    found: JsonObject = {}
     for part in parts:
         name = part.options[SENT_AS]
         found[name] = found.get(name, "") + (part.text or "")
     return found
 
 
-def _copilot(parts: Sequence[ContentPart]) -> Json:
+def _copilot(parts: Sequence[ContentPart]) -> JsonObject:
     """GitHub Copilot's way: one text, and what signs it."""
     text = "".join(part.text or "" for part in parts)
     signatures = [part.options["signature"] for part in parts if "signature" in part.options]
@@ -131,7 +128,7 @@ def _copilot(parts: Sequence[ContentPart]) -> Json:
     return {**({"reasoning_text": text} if text else {}), **opaque}
 
 
-def _block(part: ContentPart) -> Json:
+def _block(part: ContentPart) -> JsonObject:
     """LiteLLM's way, which is Anthropic's."""
     if part.options.get(REDACTED):
         return {"type": "redacted_thinking", "data": part.options.get("data")}
@@ -139,7 +136,7 @@ def _block(part: ContentPart) -> Json:
     return {"type": "thinking", "thinking": part.text or "", **signed}
 
 
-def _detail(part: ContentPart) -> Json:
+def _detail(part: ContentPart) -> JsonObject:
     options = thaw(part.options)
     kind = options.pop(PROVIDER_TYPE, None)
     options.pop(SENT_AS, None)
@@ -150,7 +147,7 @@ def _detail(part: ContentPart) -> Json:
     return {"type": kind or REASONING_TEXT, "text": part.text or "", **options}
 
 
-def written_call(call: ToolCall) -> Json:
+def written_call(call: ToolCall) -> JsonObject:
     """A call as an entry of `tool_calls`."""
     metadata = thaw(call.metadata)
     arguments = "{}" if call.arguments is None else text_of(call.arguments)
@@ -165,7 +162,7 @@ def written_call(call: ToolCall) -> Json:
     return {"id": call.call_id, "type": "function", "function": function, **extra}
 
 
-def _result(result: ToolResult, _: ToolCall | None) -> Json:
+def _result(result: ToolResult, _: ToolCall | None) -> JsonObject:
     content = result_text(result) if _media(result) is None else f"{_texts(result)}{_FOLLOW}".strip()
     return {"role": "tool", "tool_call_id": result.call_id, "content": content}
 
@@ -174,7 +171,7 @@ def _texts(result: ToolResult) -> str:
     return "".join(f"{part.text}\n" for part in result_parts(result.content) if part.type == "text")
 
 
-def _media(result: ToolResult) -> list[Json] | None:
+def _media(result: ToolResult) -> list[JsonObject] | None:
     """The images and files of a result. Only a user may send them: they follow the results, after a text that says whose."""
     parts = result_media(result, lambda part: _part(part, "tool"))
     if parts is None:
@@ -186,4 +183,4 @@ def _media(result: ToolResult) -> list[Json] | None:
 _FOLLOW = "What this result shows follows in a message of its own."
 
 _BACK = ("extra_content",)
-"""What a call must bring back besides, such as the signature that Gemini's compatible endpoint puts there."""
+"""Other fields that a call must bring back, such as the signature that Gemini's compatible endpoint puts there."""

@@ -1,19 +1,17 @@
 """The words of chat completions that several files of this folder know.
 
-Objects whose methods are called for every chunk, sets of fields and `Fields`, stand in the file that calls them: CPython
-3.11 is slow at methods of imported names.
+Sets of fields and `Fields` are in the file that calls their methods for every chunk: CPython is slower at methods of imported
+names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeVar
+from typing import Final
 
-from rxdelta.formats.json_values import by_word
-from rxdelta.formats.provider_errors import OF_OPEN_SERVERS, Broken
-from rxdelta.formats.signatures import ANTHROPIC, GOOGLE
-
-T = TypeVar("T")
+from rxdelta.formats.decoding import by_word
+from rxdelta.formats.endings import OF_OPEN_SERVERS, Broken
+from rxdelta.formats.notes import ANTHROPIC, GOOGLE
 
 FORMAT: Final = "openai-chat"
 
@@ -56,14 +54,3 @@ BROKEN: Mapping[str, Broken] = {
     "malformed_function_call": Broken("the model's function call was malformed", True),
 }
 """The finish reasons with which a vendor says that it failed. The format's page names the sources."""
-
-
-def meaning(table: Mapping[str, T], word: str) -> T | None:
-    """What a finish reason means by a table. Gemini's server adds details: `content_filter: PROHIBITED_CONTENT`.
-
-    Example:
-        >>> meaning(REASONS, "CONTENT_FILTER: recitation"), meaning(REASONS, "huh")
-        ('content_filter', None)
-    """
-    name = word.lower()
-    return table.get(name) or table.get(name.partition(":")[0])

@@ -1,7 +1,6 @@
-"""OpenAI's legacy Completions."""
+"""OpenAI's legacy Completions: `decoder` reads them, `writer` writes and serves them."""
 
-from rxdelta.formats.endpoint import endpoint_of
-from rxdelta.formats.format import Format, later
+from rxdelta.formats.format import Format, endpoint_of, later
 from rxdelta.formats.openai_completions.decoder import OpenAICompletionsDecoder, recognises
 
 __all__ = ["FORMAT"]
@@ -16,7 +15,7 @@ FORMAT = Format(
         "its prompt is one text without turns"
     ),
     writer=later("openai_completions"),
-    endpoint=endpoint_of("openai_completions"),
+    endpoint=endpoint_of("openai_completions", module="writer"),
     carries={"text"},
     loses={
         "finish_reason",

@@ -1,14 +1,15 @@
-"""A reply as OpenAI's older completions stream it. The grammar stands in `decoder.py`."""
+"""A reply as OpenAI's older completions stream it, and how they are served. The grammar is in `decoder.py`."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from rxdelta.formats.encoding import Masked
+from rxdelta.formats.format import Endpoint, by_body, typed_error
 from rxdelta.formats.provider_reply import BlockItem, ProviderEncoder, ProviderWriter
 from rxdelta.formats.reply import Counts
-
-__all__ = ["writer"]
+from rxdelta.framing import DONE, sse_frame
 
 
 class _Writer(ProviderWriter):
@@ -42,3 +43,24 @@ _REASONS = ("stop", "length", "content_filter")
 
 def writer(on_error: Masked) -> ProviderEncoder:
     return ProviderEncoder(_Writer(), on_error)
+
+
+def _whole(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body of a reply that isn't streamed: one chunk with all of the text."""
+    body: dict[str, Any] = {}
+    choice: dict[str, Any] = {"index": 0, "text": "", "finish_reason": None, "logprobs": None}
+    for chunk in chunks:
+        body |= chunk
+        for one in chunk["choices"]:
+            choice = {**one, "text": choice["text"] + one["text"]}
+    return {**body, "choices": [choice]}
+
+
+ENDPOINT: Final = Endpoint(
+    base="/v1",
+    paths=["/completions"],
+    streams=by_body(),
+    last=sse_frame(DONE),
+    error=typed_error,
+    whole=_whole,
+)

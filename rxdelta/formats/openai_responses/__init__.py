@@ -1,16 +1,13 @@
 """OpenAI's Responses API.
 
-Reading: `decoder` (an event), `addresses` (its run), `numbering` (whether it has come before), `output` (the items by
-their places), `items` (what all items share), and for each kind of item `message`, `reasoning`, `tools`, `media`;
-`arguments` has those of a call, `reading` the fields of a chunk. Writing: `request`, with `results` of tools. As an
-endpoint: `messages` reads its requests, `encoder` writes its events (`response_frames` the response's, `item_frames` an item's),
-`whole_response` joins these to one body, `writer` writes as a provider. All share `calls` (the types of calls) and `notes`.
+Reading: `decoder` (an event, its run, and whether it has come before), `output` (the items by their places), `items` (the base
+of all items; images and audio), `message` (messages and reasoning), `tools` (calls, their arguments and results). Writing a
+request: `request`. As an endpoint: `messages` reads its requests, `encoder` writes its replies. All share `calls` (the types of
+calls, and results as items) and `notes` (the format's names, access to fields, notes in blocks).
 """
 
-from rxdelta.formats.endpoint import endpoint_of
-from rxdelta.formats.format import Format, later
-from rxdelta.formats.openai_responses.addresses import address
-from rxdelta.formats.openai_responses.decoder import OpenAIResponsesDecoder, recognises
+from rxdelta.formats.format import Format, endpoint_of, later
+from rxdelta.formats.openai_responses.decoder import OpenAIResponsesDecoder, address, recognises
 from rxdelta.formats.openai_responses.request import request, tools
 
 __all__ = ["FORMAT"]
@@ -22,10 +19,10 @@ FORMAT = Format(
     address=lambda: address,
     request=request,
     tools=tools,
-    writer=later("openai_responses"),
-    endpoint=endpoint_of("openai_responses"),
+    writer=later("openai_responses", module="encoder"),
+    endpoint=endpoint_of("openai_responses", module="encoder"),
     carries={"text", "reasoning", "refusal", "tool_call", "image", "citation", "invalid_tool_call"},
-    owns=later("openai_responses", "owns"),
+    owns=later("openai_responses", "owns", module="encoder"),
     loses={
         "finish_reason",
         "metadata",

@@ -33,46 +33,128 @@ Real streams go beyond this grammar:
 - A stream may begin anywhere (a background response that is resumed), lack `.added`, `.done` or the places
   (llama.cpp), or hold no items but those of its last event. The items that are missing by then are read from there.
 - A transport may deliver chunks twice. Those with the number and the content of an earlier one are dropped
-  (`numbering`). Another response on the same connection counts anew.
+  (`Numbering`). Another response on the same connection counts anew.
+- Over one WebSocket, each `stream_id` is a lane of responses, one after the other (`address`).
 - `error` may be nested, and `response.failed` follows it: the first counts.
 - The response repeats the request (tools, instructions, temperature, …). This is no part of the message.
 - The frames of an unfinished image replace one another, and the image replaces the last. Without an image no frame is left.
 """
 
-# Chunks are untyped JSON: each value is checked where it is read.
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rxdelta.core import Event, TokenUsage, events, freeze, real_id
-from rxdelta.formats.decoding import as_mapping
-from rxdelta.formats.endings import assumed_finish, broken_events
-from rxdelta.formats.json_values import NOTHING, kept, word
-from rxdelta.formats.openai_responses.items import Response, message_fields
-from rxdelta.formats.openai_responses.media import Audio
-from rxdelta.formats.openai_responses.notes import REASONING_TEXT
-from rxdelta.formats.openai_responses.numbering import Numbering
-from rxdelta.formats.openai_responses.output import Output
-from rxdelta.formats.openai_responses.reading import (
+from rxdelta.core import Event, TokenUsage, events, finish_reason, freeze, is_mapping, real_id
+from rxdelta.formats.block_events import take_all
+from rxdelta.formats.calls import BROKEN_OFF, CUT_OFF, CUT_OFF_BY_FILTER
+from rxdelta.formats.decoding import NOTHING, Json, as_mapping, kept, word
+from rxdelta.formats.endings import PROVIDER_ERROR, assumed_finish, broken_events, error_code
+from rxdelta.formats.openai_responses.items import Audio, Response, message_fields
+from rxdelta.formats.openai_responses.notes import (
+    BROKEN,
+    CANCELLED,
+    ENDS,
     FORMAT,
     READ,
+    REASONING_TEXT,
+    REASONS,
     Content,
-    Json,
     Out,
     mapping_or_none,
     object_of,
 )
-from rxdelta.formats.openai_responses.tables import BROKEN, CANCELLED, ENDS, REASONS
+from rxdelta.formats.openai_responses.output import Output
 from rxdelta.formats.openai_responses.tools import INCOMPLETE
-from rxdelta.formats.provider_errors import PROVIDER_ERROR, error_code
-from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF, CUT_OFF_BY_FILTER
+from rxdelta.formats.runs import Address
 from rxdelta.formats.usage import RESPONSES, usage_of
 from rxdelta.framing import DONE
 
-__all__ = ["OpenAIResponsesDecoder", "recognises"]
+_GAP = 4_096  # numbers that lie further apart do not count
+_MOST = 1 << 20  # numbers that may come with gaps; each has eight bytes
+
+
+class Numbering:
+    """Stores a mark of each chunk of a response by its number, to recognise a chunk that comes again.
+
+    A transport that delivers at least once repeats a chunk, or all chunks from an earlier one on. A `sequence_number` shows
+    it, if it counts. Not every gateway counts: some write 0 or -1 everywhere, count each item or each kind of event anew,
+    or number an error of their own 0. So a number alone proves nothing. A chunk is a repetition if its number and its
+    content are those of a chunk that has come, and a number with two contents shows that the provider doesn't count: from
+    then on nothing in this response is a repetition. A response in which only 0 and 1 have come may be numbered by such a
+    constant, and is not judged yet; the events of a response that have these numbers may come twice without harm.
+
+    Numbers may be missing, begin anywhere, leave gaps, and come out of order.
+
+    Attributes:
+        counts: Whether the numbers are believed to count. If they don't, no chunk is a repetition.
+        next: The number of the next chunk, if it is new and none is missing; `None` before the first number.
+        note: Notes the mark of the chunk that has this number. For a piece of text, as nearly all chunks are, the mark is
+            its hash and the place of its item, by `^`; the decoder writes this out, since a call would cost it a tenth more.
+    """
+
+    __slots__ = ("_first", "_marks", "counts", "next", "note")
+
+    def __init__(self) -> None:
+        self.counts = True
+        self.next: int | None = None
+        self._first = 0
+        self._marks = array("q")  # by number, from the first on; 0 for those that have not come
+        self.note = self._marks.append
+
+    def repeats(self, chunk: Mapping[str, Any], frozen: Mapping[str, Any]) -> bool:
+        """Whether the chunk has come before. Note it if it has not.
+
+        Args:
+            chunk: The chunk as it came.
+            frozen: The same, hashable.
+        """
+        number = frozen.get("sequence_number")
+        if type(number) is not int or not self.counts:
+            return False
+        if self.next is None:
+            self._first = self.next = number
+        marks, mark, at = self._marks, _mark(chunk, frozen), number - self._first
+        if at < 0:  # nothing is known of the numbers before the first
+            return False
+        if at > len(marks) + _GAP or at >= _MOST:
+            self.counts = False
+            return False
+        if at >= len(marks):
+            marks.extend([0] * (at + 1 - len(marks)))
+            self.next = number + 1
+        elif marks[at]:
+            self.counts = marks[at] == mark
+            return self.counts and self.next > 2
+        marks[at] = mark
+        return False
+
+
+def _mark(chunk: Mapping[str, Any], frozen: Mapping[str, Any]) -> int:
+    """A number for the content of a chunk."""
+    place, piece = chunk.get("output_index"), chunk.get("delta")
+    if type(place) is int and 0 <= place < 1 << 32 and type(piece) is str:
+        return hash(piece) ^ place  # as the decoder makes it
+    if "obfuscation" not in frozen:
+        return hash(frozenset(frozen.items()))
+    return hash(frozenset(item for item in frozen.items() if item[0] != "obfuscation"))
+
+
+def address(chunk: Any) -> Address | None:
+    """The run of an event: a mapping, or an object of the `openai` package.
+
+    Example:
+        >>> address({"type": "response.created", "stream_id": "s1"})
+        Address(run_id='s1', parent_run_id=None, last=False, repeated=False)
+    """
+    if type(chunk) is dict and "stream_id" not in chunk:  # as nearly always
+        return None
+    found = chunk.get("stream_id") if is_mapping(chunk) else getattr(chunk, "stream_id", None)
+    return Address(found) if found and isinstance(found, str) else None
 
 
 class OpenAIResponsesDecoder:
@@ -129,13 +211,13 @@ class _Reader:
     """Reads the events of one response.
 
     Attributes:
-        left: What ends a message that was still running when its response ended; nothing for any other.
+        left: The events that end a message still running when its response ended; none for any other.
     """
 
     def __init__(self, before: Sequence[Event] = ()) -> None:
         self.numbering = Numbering()
         self.left: Sequence[Event] = ()
-        # What the next chunk emits, beside its own: also the events of a malformed chunk from before its fault.
+        # Events that come out with the next chunk: those of a malformed chunk before its fault, too.
         self._out: Out = [*before]
         self._response = Response()
         self._growing = self._response.growing
@@ -144,7 +226,10 @@ class _Reader:
         self._ended = self._failed = False
 
     def plain(self, chunk: dict[str, Any]) -> Event | None:
-        """The event of a chunk that only continues a text, as nearly all chunks do."""
+        """The event of a chunk that only continues a text, as nearly all chunks do.
+
+        It is that of `read`: `tests/formats/test_plain_chunks.py` compares the two.
+        """
         try:
             place, piece = chunk["output_index"], chunk["delta"]
             if type(place) is not int or type(piece) is not str or not piece or self._out:
@@ -192,12 +277,11 @@ class _Reader:
             _EVENTS[kind](self, out, chunk)
         else:
             self._read_part(out, kind, chunk)
-        self._out = []
-        return out
+        return take_all(out)
 
     def close(self, *, whole: bool) -> Sequence[Event]:
         """End of input, or of a response that is `whole` then, also without its last event."""
-        out, self._out = self._out, []
+        out = take_all(self._out)
         if whole and self._response.started and not self._ended:
             self._finish(out, None)
             out.append(assumed_finish(None, {}, asked=self._response.calls_client))
@@ -299,8 +383,8 @@ class _Reader:
             if status is None:
                 out.append(assumed_finish(usage, metadata, asked=asked))
             else:
-                reason = "tool_use" if reason == "stop" and asked else reason
-                out.append(events.MessageFinish(reason, status, usage, metadata))
+                ours = finish_reason(reason, asked=asked)
+                out.append(events.MessageFinish(ours, status, usage, metadata))
             self._end()
 
     def _finish(self, out: Out, wrong: str | None) -> None:

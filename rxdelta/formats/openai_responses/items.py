@@ -1,6 +1,6 @@
-"""An item of a response, and what all items of a response share."""
+"""An item of a response, the state that all items of a response share, and its images and audio."""
 
-# Chunks are untyped JSON: each value is checked where it is read.
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -9,11 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from rxdelta.core import Event, events, real_id
-from rxdelta.formats.json_values import NOTHING, word
-from rxdelta.formats.notes import SIGNED_BY
-from rxdelta.formats.openai_responses.reading import FORMAT, READ, Content, Json, Out, given_id_of
-
-__all__ = ["Growing", "Item", "Response", "message_fields"]
+from rxdelta.formats.decoding import NOTHING, GrowingList, Json, word
+from rxdelta.formats.notes import PROVIDER_TYPE, SIGNED_BY
+from rxdelta.formats.openai_responses.notes import (
+    FORMAT,
+    READ,
+    Content,
+    Out,
+    delta_of,
+    fields_beside,
+    given_id_of,
+    optional_text,
+)
 
 
 class Growing:
@@ -163,6 +170,81 @@ _READ_OR_ASKED = frozenset([
 
 
 def _unknown(item: Json) -> dict[str, Any]:
-    """An item of another kind as it is. What is encrypted in it, such as a compaction, goes back nowhere else."""
+    """An item of another kind as it is. Encrypted content in it, such as a compaction, goes back nowhere else."""
     note = {SIGNED_BY: FORMAT} if item.get("encrypted_content") else {}
     return {"type": "non_standard", "value": {**item, **note}}
+
+
+class ImageItem(Item):
+    """An image that the provider's own tool made. Its `result` is the data, and the frames of the unfinished image before."""
+
+    def begin(self, out: Out, item: Json, _path: str, /) -> None:
+        fields = fields_beside(item, "type", "result", "status")
+        self.block = self.response.start_block(out, {**fields, "type": "image", PROVIDER_TYPE: self.type})
+        self._frame = -1  # the newest
+
+    def add_frame(self, out: Out, chunk: Json) -> bool:
+        """Read a frame, which replaces those before."""
+        frame = optional_text(chunk, "partial_image_b64", "")
+        if frame is None:
+            raise READ.fail("partial_image_b64", "a string", None)
+        found = chunk.get("partial_image_index")
+        at = self._frame + 1 if found is None else READ.index(found, "partial_image_index")
+        if at < self._frame or not frame:
+            return False
+        self._frame = at
+        out.append(events.BlockDelta(self.block, {"data": frame, **_mime_type(chunk)}))
+        return True
+
+    def finish_blocks(self, out: Out, item: Json | None, path: str, _wrong: str | None, /) -> None:
+        content: Content = {"type": "image"}
+        data = "" if item is None else READ.text_of(item, "result", path)
+        if item is not None:
+            content |= fields_beside(item, "type", "result")
+            content |= _mime_type(item)
+        if data or self._frame >= 0:
+            content["data"] = data  # an unfinished image is none
+        out.append(events.BlockFinish(self.block, content))
+
+    READS = {"response.image_generation_call.partial_image": add_frame}
+
+
+def _mime_type(fields: Json) -> Content:
+    file_format = word(fields.get("output_format"))
+    return {"mime_type": f"image/{_MIME.get(file_format, file_format)}"} if file_format else {}
+
+
+class Audio:
+    """The audio of a response, which belongs to no item. Deltas exist for its data but not for its transcript."""
+
+    def __init__(self, block: int) -> None:
+        self._block = block
+        self._open = True
+        self._transcript = GrowingList()
+
+    def read(self, out: Out, chunk: Json) -> None:
+        piece = delta_of(chunk) if chunk["type"].endswith(".delta") else ""
+        if not piece or not self._open:
+            return
+        if "transcript" not in chunk["type"]:
+            out.append(events.DataDelta(self._block, piece))
+            return
+        self._transcript.add(piece, len(piece))
+        self._emit_transcript(out, at_end=False)
+
+    def flush(self, out: Out) -> None:
+        self._emit_transcript(out, at_end=True)
+
+    def _emit_transcript(self, out: Out, *, at_end: bool) -> None:
+        pieces = self._transcript.take(at_end=at_end)
+        if pieces is not None:
+            out.append(events.BlockDelta(self._block, {"transcript": "".join(pieces)}))
+
+    def finish(self, out: Out) -> None:
+        if self._open:
+            self.flush(out)
+            out.append(events.BlockFinish(self._block))
+        self._open = False
+
+
+_MIME: Mapping[str, str] = {"jpg": "jpeg", "svg": "svg+xml"}

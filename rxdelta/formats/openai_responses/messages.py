@@ -13,7 +13,7 @@ item   = message of a person, or with instructions
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 
@@ -28,12 +28,7 @@ from rxdelta.core import (
     is_list,
     is_mapping,
 )
-from rxdelta.formats.given_parts import response_part
-from rxdelta.formats.json_values import word
-from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE
-from rxdelta.formats.openai_responses.decoder import OpenAIResponsesDecoder
-from rxdelta.formats.openai_responses.notes import REASONING, is_made
-from rxdelta.formats.said import (
+from rxdelta.formats.client_requests import (
     STRING_OR_PARTS,
     Conversation,
     blocks_of,
@@ -42,10 +37,11 @@ from rxdelta.formats.said import (
     parts_of,
     result_content,
 )
-
-__all__ = ["from_openai_responses"]
-
-Json: TypeAlias = Mapping[str, Any]
+from rxdelta.formats.conversation import response_part
+from rxdelta.formats.decoding import Json, word
+from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE
+from rxdelta.formats.openai_responses.decoder import OpenAIResponsesDecoder
+from rxdelta.formats.openai_responses.notes import REASONING, is_made
 
 
 def from_openai_responses(
@@ -64,8 +60,8 @@ def from_openai_responses(
     matters, take only the last message from the client and the others from your own storage. A client can't make the
     provider read what the server's key may read: an address with a scheme other than `https`, `http` and `data`, or the id
     of a file, is refused in a person's message or a tool's result; in a reply a medium with it is left out, and so is an item where
-    the provider would read it. What names
-    something that is stored with the provider is refused: `previous_response_id`, `conversation`, a `prompt`, an
+    the provider would read it. A
+    reference to data that is stored with the provider is refused: `previous_response_id`, `conversation`, a `prompt`, an
     `item_reference`. So is a `background` response, which would have to be stored.
 
     Args:

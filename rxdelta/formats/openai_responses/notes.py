@@ -1,47 +1,123 @@
-"""What the decoder of the Responses API notes in a block so that the request can write the item again.
+"""The names of the Responses API, access to the fields of its chunks, and the notes of its items in blocks.
 
-A block has the item's id (`ITEM_ID`), its type (`PROVIDER_TYPE`) and all other fields that an event has no place for.
-These keep their names, or get `item_` in front where the name means something else in a block.
+A block has the item's id (`ITEM_ID`), its type (`PROVIDER_TYPE`) and all other fields that an event has no place for, so that
+the request can write the item again. These keep their names, or get `item_` in front where the name means something else in
+a block.
 """
+
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
 
-from rxdelta.formats.json_values import NOTHING
+from rxdelta.core import Event
+from rxdelta.formats.calls import given_id
+from rxdelta.formats.decoding import NOTHING, Fields, Json
+from rxdelta.formats.endings import Broken
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, SIGNED_BY, SYNTHETIC_ID
-from rxdelta.formats.openai_responses.reading import Content, Json
 
-__all__ = [
-    "ITEM_ERROR",
-    "ITEM_STATUS",
-    "PARAGRAPH",
-    "PART_LENGTHS",
-    "REASONING",
-    "REASONING_TEXT",
-    "fields_beside",
-    "is_made",
-    "item_fields",
-    "made_id",
-]
+Content: TypeAlias = dict[str, Any]
+Out: TypeAlias = list[Event]
+
+FORMAT = "openai-responses"
+READ = Fields(FORMAT)
+
+
+def object_of(fields: Json, name: str) -> Json:
+    """An object that has to be there."""
+    value = fields.get(name)
+    if value is None:
+        raise READ.fail(name, "an object", None)
+    return READ.mapping(value, name)
+
+
+def type_of(fields: Json, path: str) -> str:
+    """The type of an item or part, which has to be there. `path` is the object's own."""
+    kind = READ.text_of(fields, "type", path)
+    if not kind:
+        raise READ.fail(f"{path}.type", "a word", fields.get("type"))
+    return kind
+
+
+def delta_of(chunk: Json) -> str:
+    """The piece of a delta, which has to be there.
+
+    Null is an empty one, such as gateways write, unless another field may have the piece.
+    """
+    piece = chunk.get("delta")
+    if piece is None and (
+        "delta" not in chunk or any(chunk[name] for name in chunk.keys() - _BESIDE_A_PIECE)
+    ):
+        raise READ.fail("delta", "a string", None)
+    return READ.text(piece, "delta")
+
+
+_BESIDE_A_PIECE = frozenset([
+    "type", "item_id", "output_index", "content_index", "summary_index", "command_index", "sequence_number",
+    "logprobs", "obfuscation", "response_id", "event_id", "stream_id",
+])  # fmt: skip
+
+
+def optional_text(fields: Json, name: str, path: str) -> str | None:
+    """The string that an object has under a name; `None` if there is none. `path` is the object's own."""
+    return None if fields.get(name) is None else READ.text_of(fields, name, path)
+
+
+def mapping_or_none(value: object) -> Json | None:
+    return value if isinstance(value, Mapping) else None
+
+
+def given_id_of(item: Json, name: str) -> str | None:
+    """The id that an item has under a name, unless it is blank or a placeholder."""
+    value = item.get(name)
+    return given_id(value) if isinstance(value, str) else None
+
+
+REASONS: Mapping[str, str] = {
+    "max_output_tokens": "length",
+    "max_tokens": "length",
+    "length": "length",
+    "content_filter": "content_filter",
+    # any other is the provider's own limit, or the client's wish: stop
+}
+"""Why a response is incomplete, by its `incomplete_details`."""
+
+CANCELLED: Final = "cancelled"
+"""The status of a response that the client has stopped."""
+
+BROKEN: Mapping[str, Broken] = {
+    "failed": Broken("the response failed", True),
+    "incomplete": Broken("the response is incomplete, and nothing says why", True),  # without details
+}
+"""The statuses that say that the provider failed. An error of the response's own wins.
+
+https://platform.openai.com/docs/api-reference/responses/object
+"""
+
+ENDS = frozenset(["completed", *BROKEN])
+"""The statuses of a response that is over, but for `cancelled`."""
+
 
 ITEM_ERROR: Final = "item_error"
-"""Of a tool's result: the error of the item, beside its output."""
+"""In a tool's result: the error of the item, beside its output."""
 
 ITEM_STATUS: Final = "item_status"
-"""Of a tool's result: the status of the item. The block's own `status` is `success` or `error`."""
+"""In a tool's result: the status of the item. The block's own `status` is `success` or `error`."""
 
 PART_LENGTHS: Final = "part_lengths"
-"""Of a reasoning: the lengths of the parts that the block has as one text."""
+"""In a reasoning: the lengths of the parts that the block has as one text."""
 
 REASONING: Final = "reasoning"
-"""The `PROVIDER_TYPE` of a reasoning that has no id. What encrypts it represents it then."""
+"""The `PROVIDER_TYPE` of a reasoning that has no id. Its encrypted content represents it then."""
 
 REASONING_TEXT: Final = "reasoning_text"
 """The `PROVIDER_TYPE` of a reasoning whose text is the raw chain of thought. Else the text is the summary."""
 
 PARAGRAPH: Final = "\n\n"
-"""What stands between two parts of a summary. Parts of a chain of thought have nothing between them."""
+"""The separator of two parts of a summary. Parts of a chain of thought have nothing between them."""
 
 _PREFIX = "item_"
 _MADE = "_made_"

@@ -9,16 +9,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rxdelta.formats.json_values import NOTHING, word
+from rxdelta.formats.decoding import NOTHING, Json, word
 from rxdelta.formats.openai_responses.calls import CALLS
-from rxdelta.formats.openai_responses.items import Item, Response
-from rxdelta.formats.openai_responses.media import ImageItem
-from rxdelta.formats.openai_responses.message import MessageItem
-from rxdelta.formats.openai_responses.reading import READ, Json, Out, type_of
-from rxdelta.formats.openai_responses.reasoning import ReasoningItem
+from rxdelta.formats.openai_responses.items import ImageItem, Item, Response
+from rxdelta.formats.openai_responses.message import MessageItem, ReasoningItem
+from rxdelta.formats.openai_responses.notes import READ, Out, type_of
 from rxdelta.formats.openai_responses.tools import CallItem, ResultItem
-
-__all__ = ["Output"]
 
 
 class Output:
@@ -113,7 +109,7 @@ class Output:
             known = self._open_like(place, item)
             if known is not None:
                 self._move(known, place)
-            elif self._is_told_again(item):
+            elif self._is_repeated(item):
                 return
             else:
                 known = self.add(out, place, item, "item")
@@ -133,8 +129,8 @@ class Output:
             found = newest if newest is not None and not newest.done and newest.fits(item) else None
         return found
 
-    def _is_told_again(self, item: Json) -> bool:
-        """Whether a text that has ended is told once more, at a place where none was announced."""
+    def _is_repeated(self, item: Json) -> bool:
+        """Whether the item repeats a text that has ended, at a place where no item was announced."""
         return self._announces and (str(item.get("type")), _mark(item)) in self._ended
 
     def add(self, out: Out, place: int, item: Json, path: str) -> Item:

@@ -27,9 +27,27 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any, Final
 
 from rxdelta.core import Approval, ContentPart, ToolCall, decision_of, thaw
-from rxdelta.formats.conversation import Native, Turn, refuse, text_of, text_or_parts
+from rxdelta.formats.conversation import (
+    Defined,
+    Native,
+    Turn,
+    function_object,
+    refuse,
+    text_of,
+    text_or_parts,
+    tool_list,
+)
+from rxdelta.formats.decoding import JsonObject
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, SYNTHETIC_ID
-from rxdelta.formats.openai_responses.calls import APPROVAL_REQUEST, CALLS, NAMED_CALLS, result_field
+from rxdelta.formats.openai_responses.calls import (
+    APPROVAL_REQUEST,
+    CALLS,
+    CLIENT_CALLS,
+    NAMED_CALLS,
+    result_field,
+    result_item,
+    short_id,
+)
 from rxdelta.formats.openai_responses.notes import (
     ITEM_ERROR,
     ITEM_STATUS,
@@ -40,18 +58,13 @@ from rxdelta.formats.openai_responses.notes import (
     is_made,
     item_fields,
 )
-from rxdelta.formats.openai_responses.results import CLIENT_CALLS, result_item, short_id
-from rxdelta.formats.tool_definitions import Defined, function_object, tool_list
 
-__all__ = ["ANNOTATIONS", "ReplyItems", "call_type", "request", "tools", "written_call"]
-
-Json = dict[str, Any]
 _FORMAT = "openai-responses"
 
 
-def request(turns: Sequence[Turn | Native]) -> Json:
+def request(turns: Sequence[Turn | Native]) -> JsonObject:
     calls, allowed = _calls_in(turns), _allowed_in(turns)
-    items: list[Json] = []
+    items: list[JsonObject] = []
     for place, turn in enumerate(turns):
         if isinstance(turn, Mapping):
             items.append(thaw(turn))
@@ -68,7 +81,7 @@ def request(turns: Sequence[Turn | Native]) -> Json:
     return {"input": items}
 
 
-def tools(definitions: Sequence[Defined]) -> Json:
+def tools(definitions: Sequence[Defined]) -> JsonObject:
     """Not strict, which would be the default here: that takes a part of JSON Schema only."""
     written = tool_list(
         definitions, lambda tool: {"type": "function", **function_object(tool), "strict": False}
@@ -79,8 +92,8 @@ def tools(definitions: Sequence[Defined]) -> Json:
 # System and user.
 
 
-def _input_part(part: ContentPart, role: str) -> Json:
-    options: Json = thaw(part.options)
+def _input_part(part: ContentPart, role: str) -> JsonObject:
+    options: JsonObject = thaw(part.options)
     url = options.get("url") or (part.text if part.type.endswith("_url") else None)
     kind = part.type.removesuffix("_url")
     if kind == "text":
@@ -88,7 +101,7 @@ def _input_part(part: ContentPart, role: str) -> Json:
     if kind == "unsupported":
         return options
     if kind == "image" and (url or part.text or "file_id" in options):
-        source: Json = {"image_url": url or _data_url(part, "image/png")}
+        source: JsonObject = {"image_url": url or _data_url(part, "image/png")}
         if "file_id" in options:
             source = {"file_id": options["file_id"]}
         return {"type": "input_image", "detail": options.get("detail", "auto"), **source}
@@ -114,13 +127,13 @@ class ReplyItems:
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
-        self._items: list[Json] = []
+        self._items: list[JsonObject] = []
         self._message: object = None  # the newest item, if it is a message: its id, or its phase
-        self._calls: dict[str, Json] = {}  # by the id of the item
+        self._calls: dict[str, JsonObject] = {}  # by the id of the item
         before: Sequence[Any] = turn.message.blocks if turn.message is not None else ()
         self._without_ids = not _has_reasoning(turn.blocks) and _has_reasoning(before)
 
-    def items(self) -> list[Json]:
+    def items(self) -> list[JsonObject]:
         for block in self._turn.blocks:
             if isinstance(block, ToolCall):
                 self._add_call(block)
@@ -139,8 +152,8 @@ class ReplyItems:
             if item.get("role", "assistant") == "assistant" or item.get("type") == _ADDITIONAL_TOOLS
         ]
 
-    def decisions(self, allowed: Collection[object], *, continued: bool) -> list[Json]:
-        """What a person has decided about calls that the provider asked for.
+    def decisions(self, allowed: Collection[object], *, continued: bool) -> list[JsonObject]:
+        """The decisions of a person about calls that the provider asked for.
 
         If the conversation continues, a call without a decision is refused: the API refuses a request without one.
 
@@ -148,7 +161,7 @@ class ReplyItems:
             allowed: The requests whose calls the provider has made since, so a person has allowed them.
             continued: Whether more turns follow.
         """
-        found: list[Json] = []
+        found: list[JsonObject] = []
         for block in self._turn.blocks:
             if not isinstance(block, ToolCall) or not self._asks(block):
                 continue
@@ -168,7 +181,7 @@ class ReplyItems:
         item = self._calls.get(str(call.metadata.get(ITEM_ID)))
         return item is not None and item["type"] == APPROVAL_REQUEST
 
-    def _add(self, item: Json | None) -> None:
+    def _add(self, item: JsonObject | None) -> None:
         if item is not None:
             self._items.append(item)
             self._message = None
@@ -192,7 +205,7 @@ class ReplyItems:
             self._add(_image(block))
 
     def _add_part(self, block: ContentPart) -> None:
-        options: Json = thaw(block.options)
+        options: JsonObject = thaw(block.options)
         item_id = None if self._without_ids else options.get(ITEM_ID)
         text = block.text or ""
         if item_id is None:
@@ -225,7 +238,7 @@ class ReplyItems:
 
     def _add_result(self, block: ContentPart) -> None:
         """Add the result of one of the provider's own tools: to its call's item, or as an item of its own."""
-        options: Json = thaw(block.options)
+        options: JsonObject = thaw(block.options)
         kind, item_id, output = options.get(PROVIDER_TYPE), options.get(ITEM_ID), options.get("output")
         if not isinstance(kind, str) or not isinstance(item_id, str):
             return
@@ -239,7 +252,7 @@ class ReplyItems:
             return
         if not kind.endswith("_output"):  # it belongs in the item of a call that is missing
             return
-        item: Json = {"type": kind, "id": item_id}
+        item: JsonObject = {"type": kind, "id": item_id}
         call_id = options.get("tool_call_id")
         if isinstance(call_id, str) and call_id not in self._calls and call_id != item_id:
             item["call_id"] = call_id
@@ -258,11 +271,11 @@ def _has_reasoning(blocks: Sequence[ContentPart | ToolCall]) -> bool:
     return any(block.type == "reasoning" for block in blocks)
 
 
-def _reasoning(block: ContentPart) -> Json | None:
-    options: Json = thaw(block.options)
+def _reasoning(block: ContentPart) -> JsonObject | None:
+    options: JsonObject = thaw(block.options)
     if ITEM_ID not in options and not ("signature" in options and options.get(PROVIDER_TYPE) in _REASONING):
         return None
-    item: Json = {"type": "reasoning", **_named(options), "summary": []}
+    item: JsonObject = {"type": "reasoning", **_named(options), "summary": []}
     raw = options.get(PROVIDER_TYPE) == REASONING_TEXT
     texts = _split(block.text or "", options.get(PART_LENGTHS), "" if raw else PARAGRAPH)
     kind = "reasoning_text" if raw else "summary_text"
@@ -272,7 +285,7 @@ def _reasoning(block: ContentPart) -> Json | None:
     return item | item_fields(options)
 
 
-def _named(options: Json) -> Json:
+def _named(options: JsonObject) -> JsonObject:
     """The id of an item, if it has one that OpenAI knows."""
     return {"id": options[ITEM_ID]} if ITEM_ID in options and not is_made(options[ITEM_ID]) else {}
 
@@ -291,21 +304,21 @@ def _split(text: str, found: Any, between: str) -> list[str]:
     return parts
 
 
-def _image(block: ContentPart) -> Json | None:
+def _image(block: ContentPart) -> JsonObject | None:
     """An image that the provider's own tool made."""
-    options: Json = thaw(block.options)
+    options: JsonObject = thaw(block.options)
     if options.get(PROVIDER_TYPE) != "image_generation_call" or ITEM_ID not in options:
         return None
     named = {"type": "image_generation_call", "id": options[ITEM_ID]}
     return {**named, "status": "completed", "result": block.text, **item_fields(options, "mime_type")}
 
 
-def _unknown(block: ContentPart) -> Json | None:
+def _unknown(block: ContentPart) -> JsonObject | None:
     """An item of an unknown type, such as a compaction.
 
     A reference to a stored item is left out, since it could be somebody else's. An item without a type is one.
     """
-    options: Json = thaw(block.options)
+    options: JsonObject = thaw(block.options)
     kind = options.get("type")
     if kind in (None, "item_reference") or "id" not in options:
         return None
@@ -324,11 +337,11 @@ def call_type(call: ToolCall) -> str:
     return kind
 
 
-def written_call(call: ToolCall) -> Json:
+def written_call(call: ToolCall) -> JsonObject:
     """The item of a call that the client runs."""
     kind = call_type(call)
-    item: Json = {"type": kind, "call_id": short_id(call.call_id)}
-    metadata: Json = thaw(call.metadata)
+    item: JsonObject = {"type": kind, "call_id": short_id(call.call_id)}
+    metadata: JsonObject = thaw(call.metadata)
     arguments: Any = thaw(call.arguments)
     if kind == "function_call":
         if call.type == "invalid_tool_call":
@@ -357,13 +370,13 @@ def written_call(call: ToolCall) -> Json:
     return {**item, **_named(metadata), **own}
 
 
-def _server_call(call: ToolCall) -> Json | None:
+def _server_call(call: ToolCall) -> JsonObject | None:
     """A call of a tool that the provider ran."""
-    metadata: Json = thaw(call.metadata)
+    metadata: JsonObject = thaw(call.metadata)
     kind = metadata.get(PROVIDER_TYPE)
     if not isinstance(metadata.get(ITEM_ID), str) or not isinstance(kind, str):
         return None
-    item: Json = {"type": kind, "id": metadata[ITEM_ID]}
+    item: JsonObject = {"type": kind, "id": metadata[ITEM_ID]}
     if call.call_id not in (None, metadata[ITEM_ID]) and not metadata.get(SYNTHETIC_ID):
         item["call_id"] = call.call_id
     item |= {"status": "completed"} if kind not in _HAS_NO_STATUS else {}
@@ -394,9 +407,9 @@ def _allowed_in(turns: Sequence[Turn | Native]) -> set[str]:
     return {name for name in found if isinstance(name, str)}
 
 
-def _calls_in(turns: Sequence[Turn | Native]) -> dict[str, Json]:
+def _calls_in(turns: Sequence[Turn | Native]) -> dict[str, JsonObject]:
     """The items of calls by `call_id`, also of replies in the provider's own form."""
-    found: dict[str, Json] = {}
+    found: dict[str, JsonObject] = {}
     for turn in turns:
         if isinstance(turn, Mapping):
             if str(turn.get("type")).endswith("_call") and isinstance(turn.get("call_id"), str):
@@ -407,7 +420,7 @@ def _calls_in(turns: Sequence[Turn | Native]) -> dict[str, Json]:
     return found
 
 
-_DEFAULTS: Mapping[str, Json] = {
+_DEFAULTS: Mapping[str, JsonObject] = {
     "code_interpreter_call": {"code": None, "outputs": None},
     "computer_call": {"pending_safety_checks": [], "status": "completed"},
     "file_search_call": {"queries": []},

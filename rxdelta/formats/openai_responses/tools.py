@@ -1,6 +1,6 @@
-"""The tool calls of a response, and the results of tools that the provider ran."""
+"""The tool calls of a response, their arguments as they stream, and the results of tools that the provider ran."""
 
-# Chunks are untyped JSON: each value is checked where it is read.
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rxdelta.core import events, thaw
-from rxdelta.formats.growing_list import due
-from rxdelta.formats.json_values import NOTHING
+from rxdelta.core import Event, events, thaw, tool_call_delta
+from rxdelta.formats.calls import arguments_after_end, call_identity, invalid_call, made_up_id
+from rxdelta.formats.decoding import NOTHING, Json, due
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE
-from rxdelta.formats.openai_responses.arguments import TEXT_OF, Arguments
 from rxdelta.formats.openai_responses.calls import (
     APPROVAL_REQUEST,
     CALLS,
@@ -21,22 +20,103 @@ from rxdelta.formats.openai_responses.calls import (
     CallType,
     result_field,
 )
-from rxdelta.formats.openai_responses.items import Item
-from rxdelta.formats.openai_responses.notes import ITEM_ERROR, ITEM_STATUS, fields_beside
-from rxdelta.formats.openai_responses.reading import (
+from rxdelta.formats.openai_responses.items import Growing, Item
+from rxdelta.formats.openai_responses.notes import (
+    ITEM_ERROR,
+    ITEM_STATUS,
     READ,
     Content,
-    Json,
     Out,
     delta_of,
+    fields_beside,
     given_id_of,
     mapping_or_none,
     object_of,
     optional_text,
 )
-from rxdelta.formats.tool_calls import arguments_after_end, call_identity, invalid_call, made_up_id
 
-__all__ = ["INCOMPLETE", "CallItem", "ResultItem"]
+TEXT_OF = {"arguments": "arguments", "input": "input", "code": "code", "operation_diff": "diff"}
+"""The arguments that stream, by the end of their chunks' type: the field with the whole text in the last chunk."""
+
+
+class Arguments:
+    """Arguments that are JSON text already, or a text or commands that are written into JSON."""
+
+    def __init__(self, block: int, operation: Json) -> None:
+        self.growing = Growing("", None, block, tool_call_delta)
+        self._block = block
+        self._operation = operation  # of a patch: the fields beside its diff
+        self._command: int = -1
+        self._close = ""  # ends the JSON that has begun
+
+    @property
+    def begun(self) -> bool:
+        return self.growing.length > 0 or self._close != ""
+
+    def add_json(self, out: Out, piece: str) -> None:
+        if piece:
+            self.growing.length += len(piece)
+            out.append(self.growing.delta(self._block, piece))
+
+    def add_text(self, out: Out, kind: str, piece: str) -> None:
+        """Add to the text of a field."""
+        self.growing.delta = _escaped
+        if not self._close:
+            if kind == "operation_diff":
+                known = {name: value for name, value in self._operation.items() if name != "diff"}
+                head = json.dumps({"operation": {**thaw(known), "diff": ""}}, ensure_ascii=False)[:-3]
+                self._close = '"}}'
+            else:
+                head, self._close = f'{{"{kind}": "', '"}'
+            out.append(tool_call_delta(self._block, head))
+        self.add_json(out, piece)
+
+    def add_command(self, out: Out, step: str, chunk: Json) -> bool:
+        """Add to a command. One out of turn is left to the whole item."""
+        at = READ.index(chunk.get("command_index", 0), "command_index")
+        piece = delta_of(chunk) if step == "delta" else optional_text(chunk, "command", "")
+        if at < self._command or at > self._command + 1 or step not in ("added", "delta", "done"):
+            return False
+        growing = self.growing
+        if piece is None and step == "done":
+            if at == self._command:
+                return self.lacks("command")
+            raise READ.fail("command", "a string", None)
+        if at == self._command + 1:
+            head = '{"action": {"commands": ["' if at == 0 else '", "'
+            self._command, self._close, growing.length = at, '"]}}', 0
+            out.append(tool_call_delta(self._block, head))
+        if piece and (step == "delta" or growing.length == 0):
+            growing.length += len(piece)
+            out.append(_escaped(self._block, piece))
+        return True
+
+    def lacks(self, field: str) -> bool:
+        """The last chunk has no text. False if the deltas had one.
+
+        Raises:
+            MalformedChunkError: Nothing has come before either.
+        """
+        if self.growing.length:
+            return False
+        raise READ.fail(field, "a string", None)
+
+    def replace(self, out: Out, whole: str) -> None:
+        """Take the whole text where it differs in length from its deltas, because some were lost."""
+        if whole and len(whole) != self.growing.length:
+            self.growing.length = len(whole)
+            out.append(events.BlockDelta(self._block, {"args": whole}))
+
+    def close(self, out: Out) -> None:
+        """End the JSON that has begun."""
+        if self._close:
+            out.append(tool_call_delta(self._block, self._close))
+
+
+def _escaped(block: int, piece: str) -> Event:
+    """A piece of a text as a piece of a JSON string."""
+    return tool_call_delta(block, json.dumps(piece, ensure_ascii=False)[1:-1])
+
 
 INCOMPLETE = "left incomplete by the provider"
 """Why a call is invalid whose item is incomplete, where nothing else says why."""
@@ -62,8 +142,8 @@ class CallItem(Item):
         self.block = self.response.start_block(out, content)
         self._arguments = Arguments(self.block, mapping_or_none(item.get("operation")) or {})
         self._has_ended = False  # its arguments, by an event of their own
-        # Of a client's call that has ended: how much of its text no delta has brought.
-        self._room: int | None = None
+        # How much of the text no delta has brought, of a client's call that has ended.
+        self._missing: int | None = None
         self._takes_late: bool = (
             False  # a call of the client's that has ended: what comes late makes it invalid
         )
@@ -112,12 +192,12 @@ class CallItem(Item):
         """Read arguments that come after the end of the call. If the end didn't have them, they make it invalid."""
         what, _, step = kind.removeprefix(f"response.{self.type}_").rpartition(".")
         piece = READ.text_of(chunk, "delta" if step == "delta" else TEXT_OF.get(what, ""), "")
-        if self._room is None or not piece:
+        if self._missing is None or not piece:
             return False
-        self._room -= len(piece)
-        if self._room >= 0 or (step == "done" and self._arguments.growing.length):
+        self._missing -= len(piece)
+        if self._missing >= 0 or (step == "done" and self._arguments.growing.length):
             return False
-        self._room = None
+        self._missing = None
         out.append(events.BlockFinish(self.block, arguments_after_end(piece)))
         return True
 
@@ -169,7 +249,7 @@ class CallItem(Item):
     def _finish_call(self, out: Out, for_client: bool, content: Content | None, whole: object = "") -> None:
         self.response.calls_client |= for_client
         if for_client and self.type in _NAMED_BY_CALL_ID and isinstance(whole, str):
-            self._room = max(0, len(whole) - self._arguments.growing.length)
+            self._missing = max(0, len(whole) - self._arguments.growing.length)
         out.append(events.BlockFinish(self.block, content))
 
     def _payload(self, item: Json, kind: CallType, path: str) -> str | Json | None:
@@ -251,8 +331,8 @@ class ResultItem(Item):
         """Emit the outputs so far, if they have grown enough."""
         if self._size > self._emitted if at_end else due(self._size, self._emitted):
             self._emitted = self._size
-            told = [one for _, command in sorted(self._commands.items()) for one in command.told()]
-            out.append(events.BlockDelta(self.block, {"output": told}))
+            output = [one for _, command in sorted(self._commands.items()) for one in command.output()]
+            out.append(events.BlockDelta(self.block, {"output": output}))
 
     def flush(self, out: Out, /) -> None:
         self._emit(out, at_end=True)
@@ -284,7 +364,7 @@ class ResultItem(Item):
 
 
 class _CommandOutput:
-    """What a command of a shell has put out: pieces, and then the whole."""
+    """The output of a shell's command: pieces, and then the whole."""
 
     __slots__ = ("pieces", "whole")
 
@@ -292,7 +372,7 @@ class _CommandOutput:
         self.pieces: dict[str, list[str]] = {name: [] for name in _STREAMS}
         self.whole: Sequence[Any] | None = None
 
-    def told(self) -> Sequence[Any]:
+    def output(self) -> Sequence[Any]:
         """In the form of the item's `output`, but for the outcome, which is not known yet."""
         if self.whole is not None:
             return self.whole

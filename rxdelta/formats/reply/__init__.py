@@ -6,15 +6,14 @@ at a time; and a call waits until it is certain that it is the client's to run.
 
     ReplyEncoder    events in, frames out; the ends of a stream
     Writer          the frames of one format, and what they all repeat
-    Choice          what the client has of one choice: its runs, one at a time
+    Choice, Run     what the client has of one choice: its runs, one at a time
     Part, CallPart  a block, and what the client has of it
     Reply           a choice as a row of items, of which one is open at a time: Item, TextItem, CallItem
 """
 
-from rxdelta.formats.reply.choice import Choice, Run
+from rxdelta.formats.reply.choice import CallPart, Choice, Part, Run, is_whole
 from rxdelta.formats.reply.encoder import ReplyEncoder, as_provider
 from rxdelta.formats.reply.items import CallItem, Item, Reply, TextItem
-from rxdelta.formats.reply.parts import CallPart, Part, is_whole
 from rxdelta.formats.reply.writer import Counts, Writer
 
 __all__ = [

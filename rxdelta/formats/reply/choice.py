@@ -1,37 +1,258 @@
-"""What the client has of one choice: its runs, of which one is written at a time, and their messages."""
+"""One choice at the client: its runs, of which one is written at a time, their messages, and the parts of those."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, NoReturn, cast
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn, cast
 
 from rxdelta.core import (
     Block,
     BlockFold,
     Change,
+    ChangeReader,
     Event,
+    InvalidJson,
     Limits,
     StreamInterrupted,
     TokenUsage,
+    ToolCall,
     Walk,
     finish_reason,
+    parse_arguments,
+    parse_json,
+    thaw,
 )
-from rxdelta.core.events import AttemptReset, MessageFinish, MessageInterrupted, MessageStart
-from rxdelta.formats.reply.parts import CallPart, Part
-from rxdelta.formats.reply.usage import billed, sum_of
-from rxdelta.formats.reply.writer import Counts, Writer
-from rxdelta.formats.run_lanes import Lanes
+from rxdelta.core.events import MessageFinish, MessageInterrupted
+from rxdelta.formats.conversation import text_of
+from rxdelta.formats.encoding import whole_characters
+from rxdelta.formats.reply.writer import Counts, Writer, billed, sum_of
+from rxdelta.formats.runs import Lanes, RunIdentity
 
-__all__ = ["Choice", "Run"]
+
+class Part:
+    """A block and what the client has of it. This base class is a block that the client never sees.
+
+    Args:
+        run: The run that the block belongs to.
+        fold: The block's content so far.
+
+    Attributes:
+        told: Whether the client has anything of it that can't be taken back, which is all but reasoning.
+    """
+
+    def __init__(self, run: Run, fold: BlockFold) -> None:
+        self.run = run
+        self.fold = fold
+        self.told = False
+
+    def grow(self, _piece: str, /) -> None:
+        """Send the piece of a delta that continues the block, which needn't have it yet."""
+
+    def follow(self, _before: Block, /) -> None:
+        """The block has changed otherwise than by a piece."""
+
+    def catch_up(self) -> None:
+        """Send what the client lacks of the block."""
+
+
+class CallPart(Part):
+    """A call that the client may have to run.
+
+    It is sent piece by piece if it is certain that the server doesn't run it; else at the end of the stream.
+
+    Attributes:
+        number: The number of the call among those that the client has.
+        call_id: The id by which the client knows it.
+    """
+
+    def __init__(self, run: Run, fold: BlockFold) -> None:
+        super().__init__(run, fold)
+        self.number = 0
+        self.call_id = ""
+        self._sent = 0  # characters of the arguments that the client has
+        self._half = ""  # the first half of a character
+
+    # For a format to write.
+
+    def write_start(self) -> None:
+        """Write the call without its arguments."""
+
+    def write_piece(self, piece: str, /) -> None:
+        """Write a piece of the arguments."""
+
+    def write_end(self) -> None:
+        """The client has all that comes of the call."""
+
+    def write_whole(self) -> None:
+        """Write a call that has ended."""
+        self.begin()
+        self._send(self.arguments())
+        self.write_end()
+
+    def comes_whole(self) -> bool:
+        """Whether the format has no pieces of such a call. Such a call is written in its place at its end."""
+        return False
+
+    def arguments(self) -> str:
+        """The arguments of a call that has ended, as a text of JSON."""
+        given = self.call.arguments
+        return "{}" if given is None else text_of(given)
+
+    def arguments_as_object(self) -> dict[str, Any]:
+        """The arguments of such a call for a format that has only objects. A custom call's text is its `input`."""
+        given: Any = thaw(self.call.arguments)
+        if isinstance(given, dict):
+            return cast("dict[str, Any]", given)
+        return {"input": given} if given else {}
+
+    # The state at the client.
+
+    @property
+    def call(self) -> ToolCall:
+        return cast("ToolCall", self.fold.block)
+
+    def grow(self, piece: str, /) -> None:
+        if self.told:
+            if self._half or not piece.isascii():
+                piece, self._half = whole_characters(self._half, piece)
+            self._send(piece)
+
+    def _send(self, piece: str) -> None:
+        if piece:
+            self._sent += len(piece)
+            self.write_piece(piece)
+
+    def follow(self, before: Block, /) -> None:
+        call, sent = self.call, cast("ToolCall", before).arguments
+        if not self.told:
+            return
+        if call.name != cast("ToolCall", before).name:
+            self.run.take_back()  # the client would run another tool
+        if not isinstance(sent, str):
+            return
+        if isinstance(call.arguments, str):
+            if not call.arguments.startswith(sent[: self._sent]):
+                self.run.take_back()
+        elif _parsed(sent) != call.arguments:
+            whole = self.arguments()
+            if not whole.startswith(sent):
+                self.run.take_back()
+            self._send(whole[len(sent) :])
+
+    def catch_up(self) -> None:
+        call, choice = self.call, self.run.choice
+        if not choice.writer.streams(call):
+            return
+        if self.comes_whole():
+            self._catch_up_whole()
+            return
+        if not (self.told or choice.writer.begins(call)) or not choice.turn(self):
+            return
+        if not self.told:
+            self.begin()
+        if isinstance(call.arguments, str):
+            self._send(call.arguments[self._sent :])
+            self._half = self.fold.half
+        elif is_whole(call) and not self._sent:
+            self._send(self.arguments())
+        if not call.open:
+            self.end()
+
+    def _catch_up_whole(self) -> None:
+        call, choice = self.call, self.run.choice
+        if self.told:
+            return
+        if call.open:
+            if choice.writer.begins(call):
+                choice.turn(self)  # which keeps the call's place
+        elif choice.turn(self):
+            if is_whole(call) and not self.is_taken:
+                self.write_whole()
+            choice.release(self)
+
+    def end(self) -> None:
+        """The block of a call that the client has pieces of has ended."""
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether somebody else than the client has begun to run the call, or decides whether it runs."""
+        return is_taken(self.call)
+
+    def begin(self) -> None:
+        """The client gets the call."""
+        self.claim()
+        self.write_start()
+
+    def claim(self) -> None:
+        """Give the call its number and its id."""
+        choice = self.run.choice
+        self.told, self.number = True, choice.calls
+        choice.calls += 1
+        self.call_id = self.call.call_id or f"call-{choice.index}-{self.number}"
+
+    def send_whole(self) -> None:
+        """Send the call at the end of the stream, unless somebody has run it, or nobody must run it."""
+        call = self.call
+        if self.told or self.is_taken or not is_whole(call) or self.run.choice.writer.keeps(call):
+            return
+        if not self.run.choice.turn(self):
+            self.run.take_back()
+        self.write_whole()
+        self.run.choice.release(self)
+
+    def check(self) -> None:
+        """The message is over: take back a call that the client could run by mistake."""
+        call, run = self.call, self.run
+        if not self.told:
+            return
+        if is_whole(call):
+            # The server runs it, although the call was said to be the client's. One that failed was of an unknown tool.
+            if self.is_taken and call.metadata.get("execution_status") != "failed":
+                run.take_back()
+            return
+        if run.reason == "length":  # by which clients know that the call may be cut
+            run.choice.has_cut_call = True
+        elif not is_unreadable(call):
+            run.take_back()
+
+
+def is_whole(call: ToolCall) -> bool:
+    """Whether a client may run the call."""
+    return call.type == "tool_call" and call.status == "complete" and bool(call.name)
+
+
+def is_taken(call: ToolCall) -> bool:
+    """Whether somebody has begun to run the call, or decides whether it runs."""
+    return call.result is not None or call.metadata.get("execution_status") not in (None, "identified")
+
+
+def is_unreadable(call: ToolCall) -> bool:
+    """Whether a client that has got the invalid call can't take it for a whole one, and so doesn't run it."""
+    text = call.arguments
+    if not isinstance(text, str) or not text.strip() or not call.name:
+        return False
+    try:
+        parse_json(text)
+    except InvalidJson:
+        return True
+    return False
+
+
+def _parsed(text: str) -> object:
+    try:
+        return parse_arguments(text)
+    except InvalidJson:
+        return None
+
 
 _CUT: Final = "the stream went on, or ended, while the call was open"
 _INTERRUPTED: Final = "The reply was interrupted."
 
 
 class Choice:
-    """What the client has of one choice.
+    """One choice, and its state at the client.
 
-    The client reads one message after the other. Of messages of several runs that overlap, the first is sent as it comes,
+    The client reads one message after the other. If messages of several runs overlap, the first is sent as it comes,
     and the next when that one has ended.
 
     Args:
@@ -65,13 +286,13 @@ class Choice:
     holds_interrupted = False
     """Whether nothing of an interrupted message is ended, since clients take what has ended for whole."""
 
-    # What a format does at these moments.
+    # For a format to act at these moments.
 
     def open(self, run: Run, /) -> None:
         """The first message begins, which is this run's."""
 
     def next_message(self) -> None:
-        """What follows is another message's, or another attempt at this one."""
+        """Another message follows, or another attempt at this one."""
 
     def forget(self, _: Sequence[Part], /) -> None:
         """Nothing more comes of these parts of the message that is being sent."""
@@ -147,8 +368,8 @@ class Choice:
         return None
 
 
-class Run:
-    """What the client has of one run.
+class Run(ChangeReader):
+    """One run of the choice, and its state at the client.
 
     Args:
         choice: The choice that the run belongs to.
@@ -156,7 +377,7 @@ class Run:
         first: The first run of the choice; `None` if this is the first.
 
     Attributes:
-        hidden: Whether the run works for another one, so that the client sees nothing of it.
+        identity: Which run of the stream it is.
         is_open: Whether the client is to get more of the message.
         is_held: Whether the message was interrupted, and the client gets its end only if the reply goes on.
         reason: Why the last message ended.
@@ -166,12 +387,11 @@ class Run:
     def __init__(self, choice: Choice, walk: Walk, first: Run | None) -> None:
         self.choice = choice
         self.walk = walk
-        self.hidden = self.is_open = self.is_held = self._is_new = False
+        self.is_open = self.is_held = False
+        self.identity: RunIdentity = RunIdentity(None if first is None else first.identity)
         self.reason: str | None = None
         self.interrupted: str | None = None
-        self._first = first
         self.number = 0 if first is None else len(choice.runs)  # as the runs began
-        self._parent: str | None = None
         self._parts: list[Part] = []  # of the message
         self._ended: list[list[Part]] = []  # the messages that have ended and wait for another run's
         self._usage: TokenUsage | None = None
@@ -186,14 +406,18 @@ class Run:
         """The usage of all messages and attempts of the run."""
         return sum_of([self._past_usage, billed(self._usage)])
 
-    def begin(self, _: Event, /) -> None:
+    @property
+    def hidden(self) -> bool:
+        """Whether the run works for another one, so that the client sees nothing of it."""
+        return self.identity.subagent
+
+    def begin(self, event: Event, /) -> None:
         """The run begins with this event."""
-        self._is_new = True
+        self.identity.begin(event.run_id or "")
 
     def encode(self, event: Event) -> None:
         """Send what another event of this run, or of every run, changes."""
-        if self._is_new and not isinstance(event, AttemptReset):
-            self._read_parent(event)
+        self.identity.read_parent(event)
         if (
             isinstance(event, MessageInterrupted)
             and self.walk.over
@@ -203,13 +427,7 @@ class Run:
         changes = self.walk.step(event)
         if isinstance(event, MessageInterrupted) and self.choice.holds_interrupted:
             changes = [change for change in changes if change.fold is None]  # not the ends of its blocks
-        for change in changes:
-            self._CHANGES[change.kind](self, event, change)
-
-    def _read_parent(self, event: Event) -> None:
-        self._is_new, first = False, self._first
-        self._parent = event.parent_run_id if isinstance(event, MessageStart) else None
-        self.hidden = first is not None and self._parent not in (None, first._parent)
+        self.read_changes(changes, event)
 
     def take_back(self) -> NoReturn:
         """The reply takes back what the client has.
@@ -219,7 +437,7 @@ class Run:
         """
         raise StreamInterrupted("the reply took back what the client had got of it")
 
-    # What waits.
+    # Parts that wait.
 
     def catch_up(self) -> None:
         for part in self._parts:
@@ -252,7 +470,7 @@ class Run:
 
     # Messages.
 
-    def _another(self, _event: Any, _: Change) -> None:
+    def on_another(self, _change: Change, _event: Any, /) -> None:
         self.leave()
         self.check_calls()
         self._put_away()
@@ -276,7 +494,7 @@ class Run:
         self._usage = self.reason = None
         self._parts = []
 
-    def _started(self, event: Any, _: Change) -> None:
+    def on_started(self, _change: Change, event: Any, /) -> None:
         self._usage = self._usage or event.usage
         if not self.hidden:
             self.choice.writer.know(event)
@@ -287,10 +505,10 @@ class Run:
             self.is_open = True
             self.choice.begin(self)
 
-    def _spent(self, event: Any, _: Change) -> None:
+    def on_usage(self, _change: Change, event: Any, /) -> None:
         self._usage = event.usage
 
-    def _end(self, event: Any, _: Change) -> None:
+    def on_ended(self, _change: Change, event: Any, /) -> None:
         if isinstance(event, MessageInterrupted):
             self.interrupted = event.reason or _INTERRUPTED
         else:
@@ -305,7 +523,7 @@ class Run:
             if not self.is_held:
                 self.leave()
 
-    def _reset(self, event: Any, _: Change) -> None:
+    def on_reset(self, _change: Change, event: Any, /) -> None:
         if any(part.told for part in self._parts):
             self.take_back()
         self._usage = event.usage or self._usage
@@ -320,7 +538,7 @@ class Run:
     def _part_of(self, fold: BlockFold) -> Part:
         return Part(self, fold) if self.hidden else self.choice.part_of(self, fold)
 
-    def _opened(self, _event: Any, change: Change) -> None:
+    def on_opened(self, change: Change, _event: Any, /) -> None:
         self._begin_part(self._part_of(change.fold))
 
     def _begin_part(self, part: Part) -> None:
@@ -330,7 +548,7 @@ class Run:
         if self.speaks:
             part.catch_up()
 
-    def _restarted(self, _event: Any, change: Change) -> None:
+    def on_restarted(self, change: Change, _event: Any, /) -> None:
         self._replace(change, self._part_of(change.fold))
 
     def _replace(self, change: Change, part: Part) -> None:
@@ -343,7 +561,7 @@ class Run:
             self.choice.forget([before])
         self._begin_part(part)
 
-    def _changed(self, _event: Any, change: Change) -> None:
+    def on_changed(self, change: Change, _event: Any, /) -> None:
         part: Part = change.fold.place
         now = self._part_of(change.fold)
         if type(now) is not type(part):
@@ -353,18 +571,4 @@ class Run:
         if self.speaks:
             part.catch_up()
 
-    def _passes_by(self, _event: Any, _: Change) -> None: ...
-
-    _CHANGES: ClassVar[dict[str, Callable[[Run, Any, Change], None]]] = {
-        "another": _another,
-        "started": _started,
-        "usage": _spent,
-        "ended": _end,
-        "reset": _reset,
-        "opened": _opened,
-        "restarted": _restarted,
-        "changed": _changed,
-        "closed": _changed,
-        "overruled": _changed,
-        "noted": _passes_by,
-    }
+    on_closed = on_overruled = on_changed

@@ -14,13 +14,12 @@ from rxdelta.core import (
     ProviderError,
     StreamInterrupted,
     clean_text,
+    concerns_choice,
 )
 from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent
 from rxdelta.formats.encoding import Masked, cut_off, not_an_event, number_problems, shown_error
 from rxdelta.formats.reply.choice import Choice
 from rxdelta.formats.reply.writer import Writer
-
-__all__ = ["ReplyEncoder", "as_provider"]
 
 F = TypeVar("F")
 
@@ -84,10 +83,10 @@ class ReplyEncoder(Generic[F]):
 
     def _concerned(self, event: Any) -> Sequence[Choice]:
         """The choices that an event concerns: that one only, since most formats have no others."""
-        return [self._choice(self._shown)] if getattr(event, "choice", None) in (None, self._shown) else ()
+        return [self._choice(self._shown)] if concerns_choice(event, self._shown) else ()
 
     def _choice(self, index: int) -> Choice:
-        """What the client has of a choice, from now on if it is new."""
+        """The state of a choice at the client, from now on if it is new."""
         known = self._choices.get(index)
         if known is None:
             known = self._choices[index] = self._make(self._writer, index, self._limits)

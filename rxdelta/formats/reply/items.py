@@ -12,18 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rxdelta.core import Block, BlockFold, ContentPart, Limits
 from rxdelta.formats.encoding import whole_characters
-from rxdelta.formats.reply.choice import Choice
-from rxdelta.formats.reply.parts import CallPart, Part, is_unreadable
+from rxdelta.formats.reply.choice import CallPart, Choice, Part, Run, is_unreadable
 
 if TYPE_CHECKING:
-    from rxdelta.formats.reply.choice import Run
     from rxdelta.formats.reply.writer import Writer
-
-__all__ = ["CallItem", "Item", "Reply", "TextItem"]
 
 
 class Reply(Choice):
-    """What the client has of the reply.
+    """The reply, and its state at the client.
 
     Attributes:
         items: How many items have begun.
@@ -85,7 +81,7 @@ class Reply(Choice):
         super().end()
 
     def break_off(self) -> None:
-        """What is open stays open."""
+        """Open items stay open."""
 
     def end_reply(self, run: Run, reason: str, /) -> None:
         if self._queue:  # behind a call that can't be ended
@@ -198,7 +194,7 @@ class CallItem(CallPart, Item):
     """A call that the client may have to run."""
 
     takes_unreadable = True
-    """Whether clients tell the model that they couldn't read the arguments. Otherwise the reply ends with an error."""
+    """Whether clients report to the model that they couldn't read the arguments. Otherwise the reply ends with an error."""
 
     def catch_up(self) -> None:
         if not self.done:

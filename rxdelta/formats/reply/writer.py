@@ -1,14 +1,13 @@
-"""The frames of one reply, and what each of them repeats."""
+"""The frames of one reply, what each of them repeats, and the tokens of several messages together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from rxdelta.core import InvalidValueError, ToolCall, clean_text
+from rxdelta.core import InvalidValueError, TokenUsage, ToolCall, clean_text
 from rxdelta.core.events import MessageFinish, MessageStart
-
-__all__ = ["Counts", "Writer", "are_names"]
+from rxdelta.formats.usage import completed
 
 Counts: TypeAlias = Mapping[str, int]
 """Numbers of tokens, by the names of the fields of `TokenUsage`."""
@@ -55,7 +54,7 @@ class Writer:
         self._created: int | None = None
         self._own_model = ""
 
-    # What a format says at the start and at the end of a reply of items. Between them, its items write.
+    # The start and the end of a reply of items, as a format writes them. Between them, its items write.
 
     def start(self, counts: Counts, /) -> None:
         """The reply begins. The counts are those that are known already."""
@@ -88,7 +87,7 @@ class Writer:
     # The head.
 
     def know(self, event: MessageStart | MessageFinish) -> None:
-        """Read what an event says of the whole reply. What was said or made up first counts."""
+        """Read the facts of an event about the whole reply. The first that were given or made up count."""
         created = event.metadata.get("created")
         if event.id is not None and self._id is None:
             self._id = clean_text(event.id)
@@ -136,3 +135,25 @@ def are_names(found: object) -> bool:
     if isinstance(found, (str, bytes)) or not isinstance(found, Collection):
         return False
     return all(isinstance(name, str) for name in cast("Collection[object]", found))
+
+
+def billed(usage: TokenUsage | None) -> Counts:
+    """The counts that are billed: totals include their details."""
+    return {} if usage is None else completed(usage).billed
+
+
+def sum_of(all_counts: Iterable[Counts]) -> Counts:
+    total: dict[str, int] = {}
+    for counts in all_counts:
+        for name, count in counts.items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+def most_of(all_counts: Iterable[Counts]) -> Counts:
+    """The largest of each: the usage that each choice has is the whole request's."""
+    most: dict[str, int] = {}
+    for counts in all_counts:
+        for name, count in counts.items():
+            most[name] = max(most.get(name, 0), count)
+    return most

@@ -1,1 +1,1 @@
-"""The edges of a pipeline: bytes → chunks → events at one end, events → frames → bytes at the other."""
+"""Where a pipeline begins and ends: bytes, chunks and frames. `framing`, `to_front_ends` and `to_clients` have several operators each."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from inspect import signature
@@ -9,19 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import Event, InvalidValueError, ProviderError
 from rxdelta.core.events import Custom, StreamError
-from rxdelta.providers import Cumulative, Decoder, decoder_factory
-from rxdelta.runtime import lift_machine, lift_opening, operator_maker
+from rxdelta.providers import Cumulative, Decoder, WireFormat, decoder_factory
+from rxdelta.runtime import Sink, lift_machine, lift_opening, operator_maker
 from rxdelta.wire import DONE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from reactivex import Observable
-
-    from rxdelta.providers import WireFormat
-    from rxdelta.runtime import Sink
-
-__all__ = ["decode"]
 
 
 @operator_maker

@@ -1,28 +1,36 @@
-"""The base of the operators that encode events for front ends: a sans-IO encoder for a stream of events."""
+"""The base of the operators that encode events for front ends, and the ids that encoders make up."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from uuid import NAMESPACE_OID, uuid4, uuid5
 
-from rxdelta.core import DEFAULT_LIMITS, CallIdentity, Event, InvalidValueError, Limits
-from rxdelta.runtime import all_events, lift_machine, lift_opening, refuse_all_but_events, sent_with
+from rxdelta.core import DEFAULT_LIMITS, CallIdentity, Event, InvalidValueError
+from rxdelta.runtime import (
+    Machine,
+    Sink,
+    all_events,
+    lift_machine,
+    lift_opening,
+    refuse_all_but_events,
+    sent_with,
+)
 from rxdelta.wire import SSE_HEADERS, Encoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from reactivex import Observable
 
-    from rxdelta.runtime import Machine, Sink
-
-__all__ = ["encode"]
 
 F = TypeVar("F")
 
 
 def encode(
     name: str,
-    make: Callable[[Limits, int], Encoder[F]],
+    make: Callable[..., Encoder[F]],
     *,
     open: Callable[[Any], Sequence[F]] | None = None,
 ) -> Callable[[Observable[Event]], Observable[F]]:
@@ -32,16 +40,16 @@ def encode(
 
     Args:
         name: The operator's name.
-        make: Makes an encoder, by the limits and the choice of the pipeline.
+        make: Makes an encoder, by the `limits` and the `choice` of the pipeline.
         open: Returns the encoder's frames that come before any event: they are emitted as soon as a reader is there. They
             are the same for all encoders that `make` returns.
     """
-    encoder = make(DEFAULT_LIMITS, 0)  # raises for an invalid argument at once
+    encoder = make(limits=DEFAULT_LIMITS, choice=0)  # raises for an invalid argument at once
     encoding: Callable[[Observable[Event]], Observable[F]]
     if open is None:
         encoding = lift_machine(
             name,
-            lambda sink: _Encoding(sink, make(sink.limits, sink.choice)),
+            lambda sink: _Encoding(sink, make(limits=sink.limits, choice=sink.choice)),
             emits="frames",
             needs_all=True,
         )
@@ -50,7 +58,7 @@ def encode(
 
     def begin(sink: Sink[F]) -> Machine[Event, F]:
         def opened() -> Encoder[F]:
-            encoder = make(sink.limits, sink.choice)
+            encoder = make(limits=sink.limits, choice=sink.choice)
             open(encoder)
             return encoder
 
@@ -138,3 +146,38 @@ class _OpeningEncoding(Generic[F]):
     @property
     def fail(self) -> Callable[[Exception], tuple[Sequence[F], None]]:
         return self._encoding.fail
+
+
+_make: ContextVar[Callable[[], str] | None] = ContextVar("rxdelta_made_ids", default=None)
+
+
+def made_id(prefix: str = "") -> str:
+    """An id: a random one, or within `IdsOf.made` the stream's next one."""
+    return prefix + (_make.get() or _random)()
+
+
+class IdsOf:
+    """The ids that are made up for one stream: every encoder of the stream makes the same.
+
+    An encoder that goes on for another one must name the messages that this one has begun.
+    """
+
+    def __init__(self, stream: str) -> None:
+        self._stream = stream
+        self._numbers = count()
+
+    @contextmanager
+    def made(self) -> Generator[None]:
+        """Within the `with` block `made_id` makes this stream's ids."""
+        token = _make.set(self._next)
+        try:
+            yield
+        finally:
+            _make.reset(token)
+
+    def _next(self) -> str:
+        return str(uuid5(NAMESPACE_OID, f"{self._stream}\n{next(self._numbers)}"))
+
+
+def _random() -> str:
+    return str(uuid4())

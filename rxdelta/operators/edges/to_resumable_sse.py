@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
 
 from reactivex.subject import Subject
 
-from rxdelta.core import JOINABLE, AccessDeniedError, EmptyStreamError, InvalidValueError, check_seconds
+from rxdelta.core import (
+    JOINABLE,
+    AccessDeniedError,
+    EmptyStreamError,
+    Event,
+    InvalidValueError,
+    Seconds,
+    check_seconds,
+)
 from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent, UsageUpdate
-from rxdelta.operators.edges.made_ids import IdsOf
+from rxdelta.operators.edges.encode import IdsOf
 from rxdelta.runtime import Sink, headers_of, lift, operator_maker
 from rxdelta.wire import SSE_HEADERS, sse_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable
 
-    from rxdelta.core import Event, Seconds
-
-__all__ = ["LogEntry", "to_resumable_sse"]
 
 _CHANGEABLE = {*JOINABLE, UsageUpdate, ProviderEvent}
 """Events that another reader of the log may get joined, with another id, or not at all."""
@@ -37,7 +41,7 @@ class LogEntry(Protocol):
 
     @property
     def event(self) -> Event:
-        """What was said there."""
+        """The frames of that place."""
         ...
 
 
@@ -49,7 +53,7 @@ def to_resumable_sse(
 
     In: the entries of a log, always from its start: `relay.entries(stream_id, split_at=after)`. Out: for each entry whose
     event has frames these frames, as one piece of bytes. Only the last of them has an `id:`, the entry's, because only
-    behind it a reader can go on. What the encoder says before the first event comes with it. Frames that come by themselves, such as those of the end, have none, and neither has a
+    behind it a reader can go on. Frames before the first event come with it. Frames that come by themselves, such as those of the end, have none, and neither has a
     transient `Custom`, which no log keeps.
 
     With `after` the encoder is fed the whole log, and what it says up to this entry is left out. So what follows is
@@ -172,7 +176,7 @@ class _Resuming:
         self._finish()
 
     def _feed(self, call: Callable[..., None], *arguments: Any) -> list[Any]:
-        """Tell the encoder, and return what it says to it at once. What it says later comes to `_emitted` by itself."""
+        """Give the encoder an event, and return the frames that it emits at once. Later ones come to `_emitted`."""
         self._thread = get_ident()
         try:
             with nullcontext() if self._ids is None else self._ids.made():

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rxdelta.core import InvalidValueError, Limits
-from rxdelta.runtime import lift, operator_maker
+from rxdelta.runtime import Sink, lift, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable
 
-    from rxdelta.runtime import Sink
-
-__all__ = ["with_limits"]
 
 T = TypeVar("T")
 
@@ -32,7 +28,7 @@ def with_limits(limits: Limits) -> Callable[[Observable[T]], Observable[T]]:
     kin, `EventStreamResponse`, `relay.start`). They hold where no `with_limits` does. Without either, `Limits()` holds.
 
     An operator of Rx that drops the subscriber's scheduler and changes the thread, such as `ops.subscribe_on`, hides
-    what is in front of it; put `with_limits` there, too. What reads the values by a reader function of its own is
+    what is in front of it; put `with_limits` there, too. A part that reads the values by a reader function of its own is
     another pipeline.
 
     Completes with the source.

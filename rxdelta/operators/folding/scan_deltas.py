@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rxdelta.core import Event, Fold, InvalidValueError, Snapshot, is_over, with_snapshot
-from rxdelta.runtime import all_events, lift_map, operator_maker
+from rxdelta.runtime import Sink, all_events, lift_map, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from reactivex import Observable
 
-    from rxdelta.runtime import Sink
-
-__all__ = ["Scan", "scan_deltas"]
 
 _LOG = logging.getLogger("rxdelta")
 _LINE = (
@@ -93,7 +89,7 @@ class Scan:
         self._step = fold.step
         self._latest = fold.snapshot
         self._head = fold.snapshot._head
-        self._is_told = False  # whether the log has the violations
+        self._is_logged = False  # whether the log has the violations
 
     def step(self, event: Event | Snapshot) -> Snapshot | None:
         snapshot = self._step(event)
@@ -109,8 +105,8 @@ class Scan:
     def _tell(self) -> None:
         """Log once that the reply has violations, if it has."""
         snapshot = self._fold.snapshot
-        if snapshot.violations and not self._is_told:
-            self._is_told = True
+        if snapshot.violations and not self._is_logged:
+            self._is_logged = True
             counts = ", ".join(f"{name} {count}" for name, count in snapshot.violations.items())
             _LOG.warning(_LINE, "" if snapshot.id is None else f" {snapshot.id!r:.80}", counts)
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rxdelta.core import IncompleteMessageError, Message, Snapshot, wrong_value
 from rxdelta.runtime import lift_map, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from reactivex import Observable
-
-__all__ = ["to_message"]
 
 
 @operator_maker

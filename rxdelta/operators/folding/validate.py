@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rxdelta.core import Event, ProtocolChecker, ProtocolError, wrong_value
+from rxdelta.core import Event, Limits, ProtocolChecker, ProtocolError, wrong_value
 from rxdelta.core.events import EVENT_TYPES
 from rxdelta.runtime import lift_map, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from reactivex import Observable
-
-    from rxdelta.core import Limits
-
-__all__ = ["validate"]
 
 
 @operator_maker

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,13 @@ from rxdelta.core import (
     PIECE_FIELDS,
     TERMINAL,
     Block,
+    BlockFold,
+    Change,
     ContentPart,
+    Event,
     StreamInterrupted,
     ToolCall,
+    Walk,
     Walks,
     call_id_of,
     is_waiting,
@@ -25,17 +30,11 @@ from rxdelta.core.events import (
     MessageStart,
 )
 from rxdelta.operators.grouping.streams import Branch, Split, split_by
-from rxdelta.runtime import operator_maker
+from rxdelta.runtime import Sink, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from reactivex import Observable
 
-    from rxdelta.core import BlockFold, Change, Event, Walk
-    from rxdelta.runtime import Sink
-
-__all__ = ["BlockStream", "Grouping", "group_by_block"]
 
 _PART = attrgetter("type", "open", "options", "citations")
 _CALL = attrgetter("type", "open", "call_id", "name", "status", "display_text", "metadata", "result", "error")

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rxdelta.core import ByChoice
+from rxdelta.core import ByChoice, Event
 from rxdelta.core.events import AttemptReset, Custom, MessageInterrupted, MessageStart
-from rxdelta.operators.grouping.streams import EventBranch, EventSplit, hold, split_by
-from rxdelta.runtime import operator_maker
+from rxdelta.operators.grouping.streams import EventBranch, EventSplit, Split, hold, split_by
+from rxdelta.runtime import Sink, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from reactivex import Observable
-
-    from rxdelta.core import Event
-    from rxdelta.operators.grouping.streams import Split
-    from rxdelta.runtime import Sink
-
-__all__ = ["ChoiceStream", "group_by_choice"]
 
 
 class ChoiceStream(EventBranch):

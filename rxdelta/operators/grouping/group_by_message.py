@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rxdelta.core import PIECE_FIELDS, ByRun, concerns_any_run
+from rxdelta.core import PIECE_FIELDS, ByRun, Event, concerns_any_run
 from rxdelta.core.events import (
     AttemptReset,
     Custom,
@@ -14,19 +15,11 @@ from rxdelta.core.events import (
     MessageStart,
     ToolUpdate,
 )
-from rxdelta.operators.grouping.streams import EventBranch, EventSplit, split_by
-from rxdelta.runtime import operator_maker
+from rxdelta.operators.grouping.streams import EventBranch, EventSplit, Split, split_by
+from rxdelta.runtime import Sink, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from reactivex import Observable
-
-    from rxdelta.core import Event
-    from rxdelta.operators.grouping.streams import Split
-    from rxdelta.runtime import Sink
-
-__all__ = ["MessageStream", "group_by_message"]
 
 
 class MessageStream(EventBranch):

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rxdelta.core import ByRun, concerns_any_run
+from rxdelta.core import ByRun, Event, concerns_any_run
 from rxdelta.core.events import MessageStart
-from rxdelta.operators.grouping.streams import EventBranch, EventSplit, hold, split_by
-from rxdelta.runtime import operator_maker
+from rxdelta.operators.grouping.streams import EventBranch, EventSplit, Split, hold, split_by
+from rxdelta.runtime import Sink, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from reactivex import Observable
-
-    from rxdelta.core import Event
-    from rxdelta.operators.grouping.streams import Split
-    from rxdelta.runtime import Sink
-
-__all__ = ["RunStream", "group_by_run"]
 
 
 class RunStream(EventBranch):
@@ -131,7 +124,7 @@ class _ByRun(EventSplit[RunStream]):
         super().on_completed()
 
     def _begin_at_end(self) -> None:
-        """Begin the run without a name, in a stream of events that waited for a run in vain."""
+        """Begin the unnamed run: no queued event names a run."""
         if self._waiting:
             self._begin(None, None)
 

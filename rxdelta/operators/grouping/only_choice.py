@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rxdelta.core import InvalidValueError
 from rxdelta.core.events import StreamError
-from rxdelta.runtime import lift, operator_maker
+from rxdelta.runtime import Sink, lift, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable
 
-    from rxdelta.runtime import Sink
-
-__all__ = ["only_choice"]
 
 T = TypeVar("T")
 

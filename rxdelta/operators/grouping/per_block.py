@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from reactivex import Observable, compose
 
-from rxdelta.core import InvalidValueError, check_function
+from rxdelta.core import Event, InvalidValueError, check_function
 from rxdelta.operators.grouping.group_by_block import BlockStream, Grouping
 from rxdelta.operators.grouping.streams import split_by
-from rxdelta.runtime import lift, operator_maker, report
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rxdelta.core import Event
-    from rxdelta.runtime import Sink
-
-__all__ = ["per_block"]
+from rxdelta.runtime import Sink, lift, operator_maker, report
 
 R = TypeVar("R")
 
@@ -50,8 +43,8 @@ def per_block(
 
     Errors: Only when all pipelines have ended, so that none affects another. First the source's own. Else the error
     of the first pipeline that failed by itself, or of `fn` (further ones are reported like an observer's). Else
-    `StreamInterrupted` if the source completed with an open block and the block's pipeline passed that error on. The
-    error of a block whose attempt was given up doesn't count.
+    `StreamInterrupted` if the source completed with an open block and the block's pipeline passed that error on. Errors
+    of blocks of an abandoned attempt are ignored.
 
     Example:
         >>> import reactivex as rx

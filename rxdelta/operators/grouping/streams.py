@@ -9,22 +9,16 @@ dispose.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, RefCountDisposable
 
 from rxdelta.core import PIECE_FIELDS, Event, EventsSoFar, StreamInterrupted, refusal
 from rxdelta.core.events import Custom
-from rxdelta.runtime import Mark, OwnObservable, Taker, calling_for, create, report
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from rxdelta.runtime import Sink
-
-__all__ = ["Branch", "EventBranch", "EventSplit", "Split", "hold", "split_by"]
+from rxdelta.runtime import Mark, OwnObservable, Sink, Taker, calling_for, create, report
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Branch[Any]")

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from reactivex import Observable
 
 from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import EVENT_TYPES, Custom
-from rxdelta.runtime import create, names_operator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rxdelta.runtime import Sink
-
-__all__ = ["with_custom"]
+from rxdelta.runtime import Sink, create, names_operator
 
 
 @names_operator
@@ -52,7 +45,7 @@ def with_custom(custom: Observable[Custom]) -> Callable[[Observable[Event]], Obs
         >>> import rxdelta as rd
         >>> from reactivex.subject import Subject
         >>> reply, own = Subject(), Subject()
-        >>> told = reply.pipe(rd.with_custom(own)).subscribe(lambda event: print(event.event))
+        >>> shown = reply.pipe(rd.with_custom(own)).subscribe(lambda event: print(event.event))
         >>> own.on_next(rd.events.Custom("status", "Searching"))
         custom
         >>> reply.on_next(rd.events.MessageStart())

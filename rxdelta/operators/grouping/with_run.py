@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import attrs
 
-from rxdelta.core import ByRun, InvalidValueError, clean_text, concerns_any_run, in_run, wrong_value
+from rxdelta.core import ByRun, Event, InvalidValueError, clean_text, concerns_any_run, in_run, wrong_value
 from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent, StreamError
-from rxdelta.runtime import lift_machine, operator_maker
+from rxdelta.runtime import Sink, lift_machine, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from reactivex import Observable
-
-    from rxdelta.core import Event
-    from rxdelta.runtime import Sink
-
-__all__ = ["with_run"]
 
 
 @operator_maker

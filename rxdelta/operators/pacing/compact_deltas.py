@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rxdelta.core import JOINABLE, Event, Joined, check_pace
+from rxdelta.core import JOINABLE, Event, Joined, Seconds, check_pace
 from rxdelta.operators.pacing.paced import Paced
-from rxdelta.runtime import lift, operator_maker
+from rxdelta.runtime import Sink, lift, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable, abc
-
-    from rxdelta.core import Seconds
-    from rxdelta.runtime import Sink
-
-__all__ = ["compact_deltas"]
 
 
 @operator_maker

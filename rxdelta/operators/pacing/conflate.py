@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from reactivex.scheduler import CurrentThreadScheduler
 
 from rxdelta.operators.pacing.paced import PacedLatest, newest_only
-from rxdelta.runtime import operator_maker
+from rxdelta.runtime import KeyOf, Sink, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable, abc
 
-    from rxdelta.runtime import KeyOf, Sink
-
-__all__ = ["conflate"]
 
 T = TypeVar("T")
 

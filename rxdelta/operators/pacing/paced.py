@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -10,16 +11,11 @@ from reactivex.disposable import Disposable
 
 from rxdelta.core import InvalidValueError
 from rxdelta.core.events import EVENT_TYPES
-from rxdelta.runtime import Newest, lift, refuse_pieces
+from rxdelta.runtime import KeyOf, Newest, Sink, lift, refuse_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable, abc
 
-    from rxdelta.runtime import KeyOf, Sink
-
-__all__ = ["Paced", "PacedLatest", "newest_only"]
 
 T = TypeVar("T")
 
@@ -129,7 +125,7 @@ def newest_only(
 class PacedLatest(Paced[T]):
     """A pacing operator that holds the newest value of each key and drops the older.
 
-    While the reader at the door is busy, it holds them longer: there they would wait, too, and couldn't be replaced.
+    While the reader is busy, it holds them longer: in the reader's queue they would wait, too, and couldn't be replaced.
     """
 
     def __init__(self, sink: Sink[T], time: abc.SchedulerBase, key: KeyOf | None) -> None:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rxdelta.core import Event, InvalidValueError, check_seconds
+from rxdelta.core import Event, InvalidValueError, Seconds, check_seconds
 from rxdelta.core.events import MessageInterrupted, ReasoningDelta, TextDelta, reasoning_delta, text_delta
 from rxdelta.cutting import Chunking, Cutter, Rule, rule_of
 from rxdelta.operators.pacing.paced import Paced
-from rxdelta.runtime import ABOUT_NOW, lift, operator_maker, seconds
+from rxdelta.runtime import ABOUT_NOW, Sink, lift, operator_maker, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable, abc
 
-    from rxdelta.core import Seconds
-    from rxdelta.runtime import Sink
-
-__all__ = ["smooth"]
 
 _SHORTEST = 0.001  # seconds between two timers; higher rates release several pieces at a time
 _DEADLINES = 128  # roughly the most at a time, because each turn examines all of them
@@ -92,7 +88,7 @@ def smooth(
         BlockFinish(index=0, content=None, choice=0)
     """
     make_rule, longest = rule_of(chunking)
-    if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate < float("inf"):
+    if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate <= sys.float_info.max:
         raise InvalidValueError.of([("rate", rate, "must be a positive number of pieces a second")])
     interval = max(1 / rate, _SHORTEST)
     at_a_time = ceil(rate * interval - 1e-9)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from rxdelta.core import CompleteToolCall, InvalidToolCall
+from rxdelta.core import Change, CompleteToolCall, Event, InvalidToolCall
 from rxdelta.core.events import ToolCallDelta
-from rxdelta.operators.projections.calls import call_of
-from rxdelta.operators.projections.projection import Projection, project
+from rxdelta.operators.projections.projection import Projection, call_of, project
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from reactivex import Observable
 
-    from rxdelta.core import Change, Event
-
-__all__ = ["completed_tool_calls"]
 
 _Ended: TypeAlias = CompleteToolCall | InvalidToolCall
 

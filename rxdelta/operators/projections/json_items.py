@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from rxdelta.core import InvalidValueError, MalformedChunkError, PartialJsonParser
+from rxdelta.core import (
+    Block,
+    BlockFold,
+    Change,
+    Event,
+    InvalidValueError,
+    Limits,
+    MalformedChunkError,
+    PartialJsonParser,
+    ToolCall,
+    Walk,
+)
 from rxdelta.core.events import TextDelta, ToolCallDelta
-from rxdelta.operators.projections.calls import argument_growth, argument_text, call_of
-from rxdelta.operators.projections.projection import Projection, project
-from rxdelta.operators.projections.text_document import TextDocument
-from rxdelta.operators.projections.unfenced import Unfenced
+from rxdelta.operators.projections.json_search import Unfenced
+from rxdelta.operators.projections.projection import (
+    Growth,
+    Projection,
+    TextDocument,
+    argument_growth,
+    argument_text,
+    call_of,
+    project,
+)
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from reactivex import Observable
 
-    from rxdelta.core import Block, BlockFold, Change, Event, Limits, ToolCall, Walk
-    from rxdelta.operators.projections.projection import Growth
-
-__all__ = ["json_items"]
 
 # Each stretch ends with a character that may end a value, so it ends at most one item.
 _stretches = re.compile(r'[^,\]}"]*(?:[,\]}"]|\Z)').findall

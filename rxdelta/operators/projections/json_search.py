@@ -11,20 +11,16 @@ between tags, and a sentence behind it. The value is the first one in the text t
   of such text may have begun with a quotation mark of a sentence, so the search goes on behind that mark.
 - A value that is nested too deep is an error.
 
-What is found depends on the text alone, not on how it was cut. The time is in proportion to the text.
+The result depends on the text alone, not on its pieces. The time is in proportion to the text.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from rxdelta.core import InvalidJson, PartialJsonParser
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["JsonSearch"]
 
 _STRETCH: Final = 1024
 _SPACE: Final = " \t\r\n"
@@ -49,7 +45,7 @@ class JsonSearch:
         max_depth: How deep containers may be nested.
 
     Attributes:
-        shown: The value to show: the one that was found, or may be. What was shown and is none stays until another
+        shown: The value to show: the one that was found, or may be. A text that was shown and is none stays until another
             value is shown.
         error: Why the search has ended before the text.
     """
@@ -183,7 +179,7 @@ class JsonSearch:
     def _read_nothing(self, _: str) -> str:
         return ""
 
-    # What they share.
+    # The common part.
 
     def _parser(self, start: int) -> PartialJsonParser:
         parser = PartialJsonParser(max_depth=self._max_depth)
@@ -245,7 +241,7 @@ class JsonSearch:
 
 
 def _stretches(text: str) -> list[str]:
-    """The text in stretches, the last one first. Each thing that turns out not to be a value copies what is behind it."""
+    """The text in stretches, the last one first. Each text that turns out not to be a value copies the rest behind it."""
     return [text[at : at + _STRETCH] for at in range(0, len(text), _STRETCH)][::-1]
 
 
@@ -265,3 +261,67 @@ def _parts(read: str) -> tuple[list[tuple[int, int]], int | None]:
                 closed.pop()
             closed.append((start, token.end()))
     return closed, last_string
+
+
+class Unfenced:
+    """A document without the markdown fence that models often put around it.
+
+    The opening fence and the rest of its line become spaces, so that characters keep their positions. The closing
+    fence and all text after it are left out.
+    """
+
+    def __init__(self) -> None:
+        self._read: Callable[[str, Callable[[], bool]], Iterable[str]] = self._read_start
+        self._ticks = ""
+
+    def pieces(self, text: str, is_whole: Callable[[], bool]) -> Iterable[str]:
+        """Split the text into pieces. Each must be parsed before the next is requested.
+
+        Args:
+            text: The new text.
+            is_whole: Whether the parsed pieces are a whole document: then a backtick ends it.
+        """
+        return self._read(text, is_whole)
+
+    def rest(self) -> str:
+        """The held text, at the end of the text."""
+        return self._ticks
+
+    def _read_start(self, text: str, is_whole: Callable[[], bool]) -> Iterator[str]:
+        if not self._ticks:
+            rest = text.lstrip(" \t\r\n")
+            yield text[: len(text) - len(rest)]
+            text = rest
+        text = self._ticks + text
+        if len(text) < 3 and text == "`" * len(text):
+            self._ticks = text
+            return
+        self._ticks = ""
+        fenced = text.startswith("```")
+        self._read = self._read_first_line if fenced else self._read_plain
+        yield from self._read(text, is_whole)
+
+    def _read_first_line(self, text: str, is_whole: Callable[[], bool]) -> Iterator[str]:
+        line, end, rest = text.partition("\n")
+        yield " " * len(line) + end
+        if end:
+            self._read = self._read_fenced
+            yield from self._read(rest, is_whole)
+
+    def _read_fenced(self, text: str, is_whole: Callable[[], bool]) -> Iterator[str]:
+        """Pass backticks on until the document is whole: before that they can only be part of a string."""
+        at = 0
+        while (tick := text.find("`", at)) >= 0:
+            yield text[at:tick]
+            if is_whole():
+                self._read = self._read_nothing
+                return
+            yield "`"
+            at = tick + 1
+        yield text[at:]
+
+    def _read_plain(self, text: str, _: Callable[[], bool]) -> Iterable[str]:
+        return (text,)
+
+    def _read_nothing(self, _: str, __: Callable[[], bool]) -> Iterable[str]:
+        return ()

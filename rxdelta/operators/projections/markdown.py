@@ -22,8 +22,6 @@ import attrs
 
 from rxdelta.core import GrowingText, clean_text, extend, fast_constructor, join_when_read, read_text
 
-__all__ = ["MarkdownSplitter", "StableMarkdown"]
-
 
 @attrs.frozen(weakref_slot=False)
 class StableMarkdown:

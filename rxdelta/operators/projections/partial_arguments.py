@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from rxdelta.core.events import ToolCallDelta
-from rxdelta.operators.projections.calls import argument_growth, argument_text, call_of
-from rxdelta.operators.projections.into import Into
-from rxdelta.operators.projections.partial import PartialReading, PartialValue
-from rxdelta.operators.projections.projection import Projection, project
+from rxdelta.operators.projections.partial import Into, PartialReading, PartialValue
+from rxdelta.operators.projections.projection import (
+    Projection,
+    argument_growth,
+    argument_text,
+    call_of,
+    project,
+)
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from reactivex import Observable
 
     from rxdelta.core import BlockFold, Change, Event, Walk
 
-__all__ = ["partial_arguments"]
 
 T = TypeVar("T")
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from rxdelta.core.events import MessageFinish, MessageInterrupted, TextDelta
-from rxdelta.operators.projections.into import Into
-from rxdelta.operators.projections.partial import PartialReading, PartialValue
-from rxdelta.operators.projections.projection import Projection, project
-from rxdelta.operators.projections.text_document import TextDocument
+from rxdelta.operators.projections.partial import Into, PartialReading, PartialValue
+from rxdelta.operators.projections.projection import Projection, TextDocument, project
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from reactivex import Observable
 
     from rxdelta.core import Block, BlockFold, Change, Event, Walk
 
-__all__ = ["partial_json"]
 
 T = TypeVar("T")
 
@@ -47,7 +43,7 @@ def partial_json(
     text after the fence; other text before or after the document is an `error`.
 
     With `find` the document is the first JSON value in the text that begins an object or a list. A sentence, a fence or
-    `<think>…</think>` may stand in front of it, and anything behind it. What isn't JSON is passed over, such as `{name}`. So
+    `<think>…</think>` may stand in front of it, and anything behind it. Text that isn't JSON is passed over, such as `{name}`. So
     is what may be a mark in a sentence (`[1]`, `[ ]`, `{}`), if another value follows.
 
     A `PartialValue` is emitted whenever the visible part of the document changes, the document closes, or the text

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rxdelta.core.events import AttemptReset, TextDelta
 from rxdelta.operators.projections.markdown import MarkdownSplitter, StableMarkdown
-from rxdelta.operators.projections.projection import Projection, project
-from rxdelta.operators.projections.prose import Prose
+from rxdelta.operators.projections.projection import Projection, Prose, project
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from reactivex import Observable
 
     from rxdelta.core import Block, BlockFold, Change, Event, Walk
-
-__all__ = ["stable_blocks"]
 
 
 @operator_maker

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from rxdelta.core import check_word
+from rxdelta.core import BlockFold, Change, Event, Walk, check_word
 from rxdelta.core.events import ReasoningDelta, TextDelta
-from rxdelta.operators.projections.projection import Projection, project
-from rxdelta.operators.projections.prose import Prose
+from rxdelta.operators.projections.projection import Projection, Prose, project
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from reactivex import Observable
-
-    from rxdelta.core import BlockFold, Change, Event, Walk
-
-__all__ = ["text_deltas"]
 
 
 @operator_maker

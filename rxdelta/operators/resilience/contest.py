@@ -28,6 +28,9 @@ from rxdelta.runtime import (
     Bounds,
     OwnObservable,
     SessionScheduler,
+    Sink,
+    Taker,
+    Timer,
     create,
     refuse_all_but_events,
     report,
@@ -37,9 +40,6 @@ from rxdelta.runtime import (
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-    from rxdelta.runtime import Sink, Taker, Timer
-
-__all__ = ["Source", "contest"]
 
 _LOG = logging.getLogger("rxdelta")
 

@@ -7,26 +7,20 @@ The exceptions of HTTP clients and providers' SDKs are recognised by their attri
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rxdelta.core import (
     InvalidValueError,
     ProviderError,
     RxDeltaError,
+    Seconds,
     StallTimeoutError,
     StreamInterrupted,
     check_seconds,
     is_mapping,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rxdelta.core import Seconds
-
-__all__ = ["check_wait", "exponential_backoff", "header_of", "is_transient", "status_of"]
 
 _DEPTH = 9  # the error, and causes of causes
 
@@ -78,7 +72,7 @@ def is_transient(error: BaseException) -> bool:
 
     Yes: overloaded, rate limited, a failure of the server (status 408, 409, 425, 429, 5xx), a connection that broke
     or timed out, a stall. No: an invalid request, a refused key, an exhausted quota, and any unknown error. A header
-    `x-should-retry` overrides this. Of a finish reason that says that the provider failed, the table on the format's
+    `x-should-retry` overrides this. For a finish reason that says that the provider failed, the table on the format's
     page decides (`ProviderError.transient`). An error without type and code is known if its sentence is the phrase of
     a status, such as "Service Unavailable".
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from rxdelta.core import Event
 
-__all__ = ["fallback"]
-
 
 def fallback(*sources: Source) -> Observable[Event]:
     """Emit the reply of the first source that has content, asking the next one when a source fails or ends before.

@@ -5,16 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from rxdelta.core import check_seconds
+from rxdelta.core import Event, Seconds, check_seconds
 from rxdelta.operators.resilience.contest import Source, contest
 from rxdelta.runtime import checks_options
 
 if TYPE_CHECKING:
     from reactivex import Observable, abc
-
-    from rxdelta.core import Event, Seconds
-
-__all__ = ["race"]
 
 
 @checks_options
@@ -30,7 +26,7 @@ def race(
                 race(first, second, after=0.4)
         events  -      ----      -Yes _sir|
 
-    What is content, what loses and how the stream ends is as in `fallback`; only the asking differs. Without `after` the
+    Content, losing and the end of the stream are as in `fallback`; only the asking differs. Without `after` the
     subscription asks all sources at once, in their order. With it, the next source is asked when these seconds have
     passed without content, and at once when a source fails or its reply is empty. The earlier ones go on meanwhile.
     Nothing of a loser is seen. It is paid for up to that moment, at least.

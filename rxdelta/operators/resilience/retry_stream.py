@@ -2,88 +2,54 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from typing import TYPE_CHECKING, overload
+from functools import partial
+from typing import Any, TypeAlias
 
 from reactivex import Observable, abc
 
 from rxdelta.core import (
     PIECE_FIELDS,
+    ByChoice,
     Event,
+    Fold,
     IncompleteMessageError,
     InvalidValueError,
+    Limits,
+    PerRun,
     ProviderError,
     RxDeltaError,
     Snapshot,
+    Tail,
     described,
+    is_over,
     refusal,
     with_snapshot,
 )
+from rxdelta.core.events import AttemptReset
 from rxdelta.operators.resilience.continuation import Continuation, can_be_continued
-from rxdelta.operators.resilience.factory import Request, request_of
 from rxdelta.operators.resilience.failures import check_wait, exponential_backoff, is_transient
-from rxdelta.operators.resilience.replies import Replies
-from rxdelta.runtime import checks_options, create, pipeline_of
+from rxdelta.runtime import Sink, checks_options, create, pipeline_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+Request: TypeAlias = Callable[[Snapshot | None, Exception | None, int], Observable[Event]]
 
-    from rxdelta.runtime import Sink
+Factory: TypeAlias = (
+    Callable[[], Observable[Event]]
+    | Callable[[Snapshot | None], Observable[Event]]
+    | Callable[[Snapshot | None, Exception | None], Observable[Event]]
+    | Request
+)
+"""A function that makes a request, with as many arguments as it takes."""
 
-__all__ = ["retry_stream"]
+_MOST = 3
+_WANTED = "must take none, (snapshot), (snapshot, error) or (snapshot, error, attempt)"
 
 
-@overload
-def retry_stream(
-    factory: Callable[[], Observable[Event]],
-    attempts: int = 3,
-    backoff: Callable[[int, RxDeltaError], float] | None = None,
-    resume: bool = False,
-    *,
-    min_overlap: int = 12,
-    retry_if: Callable[[RxDeltaError], bool] = is_transient,
-    repeat_calls: bool = False,
-    scheduler: abc.SchedulerBase | None = None,
-) -> Observable[Event]: ...
-@overload
-def retry_stream(
-    factory: Callable[[Snapshot | None], Observable[Event]],
-    attempts: int = 3,
-    backoff: Callable[[int, RxDeltaError], float] | None = None,
-    resume: bool = False,
-    *,
-    min_overlap: int = 12,
-    retry_if: Callable[[RxDeltaError], bool] = is_transient,
-    repeat_calls: bool = False,
-    scheduler: abc.SchedulerBase | None = None,
-) -> Observable[Event]: ...
-@overload
-def retry_stream(
-    factory: Callable[[Snapshot | None, Exception | None], Observable[Event]],
-    attempts: int = 3,
-    backoff: Callable[[int, RxDeltaError], float] | None = None,
-    resume: bool = False,
-    *,
-    min_overlap: int = 12,
-    retry_if: Callable[[RxDeltaError], bool] = is_transient,
-    repeat_calls: bool = False,
-    scheduler: abc.SchedulerBase | None = None,
-) -> Observable[Event]: ...
-@overload
-def retry_stream(
-    factory: Callable[[Snapshot | None, Exception | None, int], Observable[Event]],
-    attempts: int = 3,
-    backoff: Callable[[int, RxDeltaError], float] | None = None,
-    resume: bool = False,
-    *,
-    min_overlap: int = 12,
-    retry_if: Callable[[RxDeltaError], bool] = is_transient,
-    repeat_calls: bool = False,
-    scheduler: abc.SchedulerBase | None = None,
-) -> Observable[Event]: ...
 @checks_options
 def retry_stream(
-    factory: Callable[..., Observable[Event]],
+    factory: Factory,
     attempts: int = 3,
     backoff: Callable[[int, RxDeltaError], float] | None = None,
     resume: bool = False,
@@ -142,8 +108,8 @@ def retry_stream(
             `(snapshot)`, `(snapshot, error)` or `(snapshot, error, attempt)`; its positional parameters without a default
             are counted. The snapshot is the message to continue; `None` for a request that begins a message, which
             without `resume` is each. The error is the last failure, at first `None`. The attempt is the number of
-            requests before this one. Of the broken text, the part that the factory doesn't send to the provider (some
-            refuse a trailing blank) will appear twice.
+            requests before this one. A part of the broken text that the factory doesn't send to the provider
+            (some refuse a trailing blank) will appear twice.
         attempts: The greatest number of requests in a row that bring no new text; the failure of one that does is the
             first of a new row. New text makes the reply longer than it ever was, blanks at its end not counted. Text of
             a continuation is not new if the message had the same words before, so that a provider which breaks off
@@ -266,7 +232,7 @@ class _Rules:
 def _tell_of(failure: Exception, error: RxDeltaError) -> None:
     """Add to the exception of a rule the error that the rule was asked about.
 
-    It is no cause: whoever asks whether to try the failure again must not judge by the error.
+    It is no cause: a rule that asks whether to try the failure again must not judge by the error.
     """
     if failure.__context__ is None and failure is not error and failure is not error.__cause__:
         failure.__context__ = error
@@ -366,8 +332,8 @@ class _Retrying:
         """Begin another attempt, at once or after a wait, or end the stream."""
         replies = self.replies
         ours = error if isinstance(error, RxDeltaError) and error.snapshot is None else None
-        told = with_snapshot(error, replies.first())
-        wait = self._rules.wait(self._failures.failed(replies.text()), told, replies)
+        shown = with_snapshot(error, replies.first())
+        wait = self._rules.wait(self._failures.failed(replies.text()), shown, replies)
         if wait is None:
             if self._continuation is not None:
                 self._emit(self._continuation.end())
@@ -417,3 +383,134 @@ class _Attempt:
         else:
             cut = IncompleteMessageError("the stream ended before its message did")
             self._retrying.failed(cut, cut_off=True)
+
+
+def request_of(factory: Factory, *, resume: bool) -> Request:
+    """Return a function that gives the factory as many arguments as it takes.
+
+    They are counted by its positional parameters without a default. A parameter with a default is its owner's, as in
+    `lambda model=model: …`. Where there are none to count (`*args`, a builtin without a signature), the factory gets
+    the snapshot if the message may be resumed, and else nothing.
+
+    Raises:
+        InvalidValueError: The factory needs other arguments.
+    """
+    count = _count(factory, resume=resume)
+
+    def request(snapshot: Snapshot | None, error: Exception | None, attempt: int) -> Observable[Event]:
+        call: Callable[..., Observable[Event]] = factory
+        return call(*(snapshot, error, attempt)[:count])
+
+    return request
+
+
+def _count(factory: Callable[..., object], *, resume: bool) -> int:
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return int(resume)
+    needed = [one for one in parameters if one.default is one.empty]
+    positional = [one for one in needed if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    if len(positional) > _MOST or any(one.kind is one.KEYWORD_ONLY for one in needed):
+        raise InvalidValueError.of([("factory", factory, _WANTED)])
+    if not positional and any(one.kind is one.VAR_POSITIONAL for one in needed):
+        return int(resume)
+    return len(positional)
+
+
+class Replies:
+    """A fold for each lane: each choice of each run.
+
+    Args:
+        limits: Bounds on the number of lanes and on the size of each reply.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._runs = PerRun(partial(_Run, limits), limits, name=_Run.take_name)
+        self._begun: dict[Fold, None] = {}  # the folds with an event since the last reset
+        self._tail = Tail(self._step, self._lane)
+        self.step = self._tail.feed
+
+    def _lane(self, delta: Any) -> Fold | None:
+        run = self._runs.get(delta.run_id)
+        return None if run is None else run.get(delta.choice)
+
+    def _step(self, event: Event) -> None:
+        choice = getattr(event, "choice", None)
+        for run in self._runs.of(event):
+            for fold in run.values() if choice is None else (run.fold(choice),):
+                fold.step(event)
+                if isinstance(event, AttemptReset):
+                    self._begun.pop(fold, None)
+                elif choice is not None:
+                    self._begun[fold] = None
+
+    def _has_begun(self, fold: Fold) -> bool:
+        return fold in self._begun or is_over(fold.snapshot)
+
+    def _folds(self) -> list[Fold]:
+        self._tail.settle()
+        return [fold for run in self._runs.known() for fold in run.values()]
+
+    def begun(self) -> Sequence[Snapshot]:
+        """The replies that have begun since the last reset, and those that are over."""
+        return [fold.snapshot for fold in self._folds() if self._has_begun(fold)]
+
+    def first(self) -> Snapshot:
+        """The first of them that has content, else the first; an empty reply if there is none."""
+        replies = [*self.begun(), *(fold.snapshot for fold in self._folds()), Fold(choice=0).snapshot]
+        return next((reply for reply in replies if reply.blocks), replies[0])
+
+    def only(self) -> Snapshot | None:
+        """The reply, if only one has begun."""
+        begun = self.begun()
+        return begun[0] if len(begun) == 1 else None
+
+    def all_over(self) -> bool:
+        begun = self.begun()
+        return bool(begun) and all(map(is_over, begun))
+
+    def text(self) -> str:
+        return "".join(reply.text for reply in self.begun())
+
+    def resets(self, attempt: int, error: str) -> Sequence[AttemptReset]:
+        """The resets that take back all replies: one for each run.
+
+        If a reply is over, each names its choice, because it would be the next message's otherwise. The reset of the run
+        without a name concerns all runs, so it is the first. It tells the usage if there is no other run; otherwise each
+        fold knows its own.
+        """
+        runs = self._runs.known()
+        if not runs:
+            return [AttemptReset(attempt, error)]
+        usages = [fold.snapshot.usage for fold in self._folds() if fold.snapshot.usage is not None]
+        usage = usages[0] if usages and len(runs) == 1 else None
+        over = any(is_over(fold.snapshot) for fold in self._folds())
+        found: list[AttemptReset] = []
+        for run in sorted(runs, key=lambda run: run.run_id is not None):
+            named = [choice for choice, fold in run.items() if self._has_begun(fold)]
+            found += [
+                AttemptReset(attempt, error, usage, choice=choice, run_id=run.run_id)
+                for choice in (named if over else [None])
+            ]
+        return found
+
+
+class _Run(ByChoice[Fold]):
+    """The folds of the choices of a run."""
+
+    __slots__ = ("_limits", "run_id")
+
+    def __init__(self, limits: Limits, run_id: str | None) -> None:
+        super().__init__(limits)
+        self._limits = limits
+        self.run_id = run_id
+        self.fold(0)
+
+    def take_name(self, run_id: str | None) -> None:
+        self.run_id = run_id
+
+    def fold(self, choice: int) -> Fold:
+        if choice not in self:
+            self[choice] = Fold(choice=choice, run_id=self.run_id, limits=self._limits)
+        return self[choice]

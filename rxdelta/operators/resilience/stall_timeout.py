@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from rxdelta.core import InvalidValueError, Snapshot, StallTimeoutError, check_seconds
-from rxdelta.runtime import ABOUT_NOW, Pings, create, keeps_newest, operator_maker, seconds
+from rxdelta.core import InvalidValueError, Seconds, Snapshot, StallTimeoutError, check_seconds
+from rxdelta.runtime import ABOUT_NOW, Pings, Sink, Timer, create, keeps_newest, operator_maker, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable, abc
 
-    from rxdelta.core import Seconds
-    from rxdelta.runtime import Sink, Timer
-
-__all__ = ["stall_timeout"]
 
 T = TypeVar("T")
 
 _MOMENT = 0.01  # seconds in which a free loop reads the waiting data
-_MAX_CHECKS = 8  # in each of which a loop that is never free takes a turn, and a chunk that has come goes a step further
+_MAX_CHECKS = 8  # a busy loop runs one callback per check, which moves a received chunk one step on
 
 
 @operator_maker

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Coroutine
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
 from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
-from rxdelta.runtime import SideSession, call_on, lift, names_operator, running_loop, subscribing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rxdelta.runtime import Sink
-
-__all__ = ["until_stopped"]
+from rxdelta.runtime import SideSession, Sink, call_on, lift, names_operator, running_loop, subscribing
 
 
 class _Waitable(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
@@ -9,10 +10,20 @@ from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar
 import attrs
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
-from rxdelta.core import InvalidValueError, Snapshot, StreamInterrupted, check_seconds, check_word
+from rxdelta.core import (
+    InvalidValueError,
+    Limits,
+    Seconds,
+    Snapshot,
+    StreamInterrupted,
+    check_seconds,
+    check_word,
+)
 from rxdelta.runtime import (
     Bounds,
+    Emits,
     SharedSession,
+    Sink,
     calling_for,
     clock,
     create,
@@ -23,15 +34,10 @@ from rxdelta.runtime import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from reactivex import Observable, abc
 
-    from rxdelta.core import Limits, Seconds
-    from rxdelta.runtime import Emits, Sink
-
-__all__ = ["Replay", "Rules", "Unread", "share"]
 
 T = TypeVar("T")
 
@@ -49,7 +55,7 @@ class Replay(Protocol[T]):
 
 
 Unread: TypeAlias = Literal["close", "keep", "restart"]
-"""What becomes of a source that nobody reads any more."""
+"""The fate of a source that nobody reads any more."""
 
 
 def _grace(given: Seconds | None) -> float | None:
@@ -148,7 +154,7 @@ class _Connection(Generic[T]):
         self._session = SharedSession(self.on_error)
         self._absence = SingleAssignmentDisposable()  # the timer that runs while nobody reads
         self._left = False  # by all readers
-        self._told = False  # the end, to a reader that came behind it
+        self._is_announced = False  # that all have left, to a reader that came later
         self.bounds = Bounds()
 
     def connect(self, scheduler: abc.SchedulerBase | None, bounds: Bounds) -> None:
@@ -164,11 +170,11 @@ class _Connection(Generic[T]):
     def begins_anew(self) -> bool:
         """Whether the next reader gets a new connection.
 
-        That all have left is told to a reader first: only one that comes again after that, such as a retry, asks for a
+        One reader learns first that all have left: only one that comes again after that, such as a retry, asks for a
         new request.
         """
         if self._left:
-            return self._rules.unread == "restart" or (self._rules.reset_on_error and self._told)
+            return self._rules.unread == "restart" or (self._rules.reset_on_error and self._is_announced)
         return self._rules.reset_on_error and self._error is not None
 
     def enter(self, reader: Sink[T]) -> abc.DisposableBase:
@@ -176,7 +182,7 @@ class _Connection(Generic[T]):
         for value in self._replay.so_far() if self._replay is not None and reader.takes_values else ():
             reader.put_next(value)
         if self._ended:
-            self._told = True
+            self._is_announced = True
             reader.put(self._end, reader)
         else:
             self._read_by((*self._readers, reader))
@@ -231,6 +237,7 @@ class _Connection(Generic[T]):
             readers = self._takers
             for reader in readers:
                 reader.put_next(value)
+        # Without the lock, since a reader may wait for a thread that needs it. The order is that of the queues.
         for reader in readers:
             self.notify(reader)
         self._session.check_lag()
@@ -267,6 +274,6 @@ class _Connection(Generic[T]):
         try:
             calling_for(reader.session, reader.bounds, reader.flush)
         except BaseException as error:
-            report(error, f"a reader of {self._name} raised, and is not told any more", reader.session)
+            report(error, f"a reader of {self._name} raised, and gets nothing more", reader.session)
             if is_interrupt(error):
                 raise

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rxdelta.core import EventsSoFar
-from rxdelta.operators.sharing.share import Rules, Unread, share
+from rxdelta.core import Event, EventsSoFar, Limits, Seconds
+from rxdelta.operators.sharing.share import Replay, Rules, Unread, share
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable, abc
-
-    from rxdelta.core import Event, Limits, Seconds
-    from rxdelta.operators.sharing.share import Replay
-
-__all__ = ["share_events", "share_kept"]
 
 
 @operator_maker
@@ -57,7 +51,7 @@ def share_events(
     Completes with the source, for late readers after the replay.
 
     Args:
-        unread: What becomes of the source when the last reader has left. `"close"` closes it, and a later reader gets the
+        unread: The fate of the source when the last reader has left. `"close"` closes it, and a later reader gets the
             error above. `"keep"` lets it go on to its end, so that a reply is finished, and can be stored, without readers.
             `"restart"` closes it, and subscribes it again for a later reader. A source that has ended by itself stays
             ended.

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rxdelta.core import InvalidValueError, Snapshot
+from rxdelta.core import InvalidValueError, Limits, Seconds, Snapshot
 from rxdelta.operators.sharing.share import Replay, Rules, Unread, share
-from rxdelta.runtime import NewestForLate, operator_maker, refuse_pieces
+from rxdelta.runtime import KeyOf, NewestForLate, operator_maker, refuse_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from reactivex import Observable, abc
 
-    from rxdelta.core import Limits, Seconds
-    from rxdelta.runtime import KeyOf
-
-__all__ = ["share_latest"]
 
 T = TypeVar("T")
 
@@ -62,7 +57,7 @@ def share_latest(
     Completes with the source, for late readers after the newest values.
 
     Args:
-        unread: What becomes of the source when the last reader has left. `"close"` closes it, and a later reader gets the
+        unread: The fate of the source when the last reader has left. `"close"` closes it, and a later reader gets the
             error above. `"keep"` lets it go on to its end, so that a reply is finished, and can be stored, without readers.
             `"restart"` closes it, and subscribes it again for a later reader. A source that has ended by itself stays
             ended.

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rxdelta.operators.text.rewriting import Rewriting, lift_rewriting
-from rxdelta.operators.text.units import units_of
+from rxdelta.operators.text.text import units_of
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable
 
     from rxdelta.core import Event
     from rxdelta.cutting import By
-
-__all__ = ["cut_text"]
 
 
 @operator_maker

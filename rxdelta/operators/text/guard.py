@@ -1,13 +1,17 @@
-"""Nothing is shown before its check has passed."""
+"""Nothing is shown before its check has passed, which may answer later."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
-from reactivex import Observable
+from reactivex import Observable, operators as ops
+from reactivex.disposable import Disposable, SerialDisposable
 
 from rxdelta.core import GuardError, InvalidValueError, check_function, concerns_any_run
 from rxdelta.core.events import (
@@ -19,24 +23,17 @@ from rxdelta.core.events import (
     StreamError,
     UsageUpdate,
 )
-from rxdelta.operators.text.answer import Checks
-from rxdelta.operators.text.lanes import Lanes
 from rxdelta.operators.text.rewriting import Rewriting, Step, refused
-from rxdelta.operators.text.units import units_of
-from rxdelta.runtime import all_events, lift, operator_maker
+from rxdelta.operators.text.text import Lanes, Text, Units, units_of
+from rxdelta.runtime import Sink, all_events, call_on, is_interrupt, lift, operator_maker, running_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from rxdelta.cutting import By
-    from rxdelta.operators.text.text import Text
-    from rxdelta.operators.text.units import Units
-    from rxdelta.runtime import Sink
-
-__all__ = ["guard"]
 
 Check: TypeAlias = Callable[[str], bool | Awaitable[bool] | Observable[bool]]
 OnHit: TypeAlias = str | Callable[[str], str]
+
+_LOG = logging.getLogger("rxdelta")
 
 _WHY = "a check refused the call"
 _WHY_OPEN = "a check ended the reply while the call was open"
@@ -69,14 +66,14 @@ def guard(
     says so. Units are checked one after another, and the next events wait. While a check runs, the source waits, too, as
     it does for a slow reader. A source that doesn't wait for readers is held in memory.
 
-    What breaks the reply off waits for no check: an error, an error event, an interruption. The check that runs is then
+    An end that breaks the reply off waits for no check: an error, an error event, an interruption. The check that runs is then
     cancelled. The unit and what waits behind it are dropped, but for usage and events without a reply, such as `Custom`.
     The source's completion waits. A check that may never answer needs a limit of its own, or a `stall_timeout` behind.
 
     The arguments of a call are one unit, as JSON. The call is shown without them until they have passed. If they don't,
     it ends as an invalid call, which `run_tools` behind this operator never runs.
 
-    What has no end yet is dropped where the reply is cut off, since it wasn't checked. Log probabilities, which say the
+    An unfinished piece is dropped where the reply is cut off, since it wasn't checked. Log probabilities, which say the
     text token by token, are left out. Citations wait for the end of their text; those of a refused place are left out.
     Where a later event quotes a refused unit, or several words of it alone, that is replaced, too.
 
@@ -84,7 +81,7 @@ def guard(
     front has seen all. To find what two units say together, the check needs the text so far; to hide a pattern for certain
     use `redact`.
 
-    Completes with the source, or at a hit. Of several replies (choices, runs) each ends by itself, and the stream completes
+    Completes with the source, or at a hit. Each of several replies (choices, runs) ends by itself, and the stream completes
     when all that have begun are over.
 
     Args:
@@ -92,7 +89,7 @@ def guard(
             when the subscription ends. One that blocks would block the loop: `lambda text: asyncio.to_thread(ask, text)`.
             A plain `with rd.stream(…)` has a loop of its own for each reply: give a client that needs none.
         by: The kind of units, as in `map_text`. A smaller one is shown earlier, and checked more often.
-        on_hit: What happens when a check says no. `stop`: the message is complete, with the finish reason
+        on_hit: The reaction to a check that says no. `stop`: the message is complete, with the finish reason
             `content_filter`, and nothing comes behind it. `error`: the stream ends with `GuardError`. Any other text, or
             what a function of the unit returns, stands in the unit's place, and the reply goes on; a call becomes
             invalid. The next checks still get the refused unit, as part of the text so far, unless `context` is 0.
@@ -175,7 +172,7 @@ class _Checked:
 
 
 class _Replaced:
-    """What was refused, where the reply quotes it later."""
+    """The refused text, where the reply quotes it later."""
 
     def __init__(self) -> None:
         self.found: dict[str, str] = {}  # by the unit: a reply may repeat it without end
@@ -283,7 +280,7 @@ class _Guard:
         return True
 
     def _hit(self, step: Step, text: Text, piece: str) -> str | None:
-        """What stands in the place of a refused unit; `None` if its reply has ended."""
+        """The text in the place of a refused unit; `None` if its reply has ended."""
         on_hit = self._on_hit
         if on_hit == "error":
             self._sink.on_error(GuardError("a check refused a part of the reply"))
@@ -335,3 +332,154 @@ def _refused_call(step: Step, text: Text) -> Event:
     content = step.event.content if isinstance(step.event, BlockFinish) else None
     whole: Event = end if content is None else attrs.evolve(end, content={**content, **end.content})
     return whole
+
+
+class Checks:
+    """Asks a check, and passes its answer on: at once, or later as a turn of the sink. One check runs at a time.
+
+    A check that raises, ends without an answer, or returns what is neither true nor false says no. An awaitable runs
+    on the loop that was running at the subscription. It is cancelled when the subscription ends.
+    """
+
+    def __init__(
+        self, sink: Sink[Any], check: Callable[[str], object], answered: Callable[[bool], object]
+    ) -> None:
+        self._sink = sink
+        self._check = check
+        self._answered = answered
+        self._loop = running_loop()
+        self._asked: object = None  # by which an answer is known that comes too late
+        self._running = SerialDisposable()
+        sink.own(self._running)
+
+    def ask(self, text: str) -> bool | None:
+        """Return the answer, or `None` if it comes later.
+
+        Raises:
+            InvalidValueError: The answer must be awaited, and there is no loop.
+        """
+        try:
+            answer = self._check(text)
+            if not isinstance(answer, Observable) and not inspect.isawaitable(answer):
+                return _truth(answer)
+        except BaseException as error:
+            return _refused_by(error)
+        if isinstance(answer, Observable):
+            answers: Observable[object] = answer  # pyright: ignore[reportUnknownVariableType]
+            self._asked = asked = _Answer(self, self._sink)
+            self._running.disposable = self._sink.subscribe(answers.pipe(ops.take(1)), asked)
+            return None
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            if inspect.iscoroutine(answer):
+                answer.close()
+            raise InvalidValueError(
+                "an asynchronous check needs a running asyncio loop: read the pipeline inside a coroutine, or with "
+                "to_iterable()",
+                field="check",
+            )
+        self._asked = task = _Task(lambda ended: self._sink.run(self._ended, task, ended))
+        self._running.disposable = Disposable(lambda: call_on(loop, task.cancel))
+        call_on(loop, lambda: task.begin(loop, answer))
+        return None
+
+    def leave(self) -> None:
+        """Cancel the check that runs. Its answer is ignored."""
+        self._asked = None
+        self._running.disposable = Disposable()
+
+    def tell(self, asked: object, passes: bool) -> None:
+        """Pass an answer on in a turn, unless it isn't waited for any more."""
+        if asked is self._asked:
+            self.leave()
+            self._answered(passes)
+
+    def _ended(self, asked: object, task: asyncio.Task[object]) -> None:
+        try:
+            passes = _truth(task.result())
+        except BaseException as error:
+            passes = _refused_by(error)
+        self.tell(asked, passes)
+
+
+def _truth(answer: object) -> bool:
+    """Whether the answer is yes.
+
+    No answer is what is true whatever it says: a service's reply or its JSON, a model's "no", a score, a thread's future.
+    """
+    kind = type(answer)
+    try:
+        is_score = isinstance(answer, (int, float)) and answer not in (0, 1)
+        if answer is not None and (is_score or not hasattr(kind, "__bool__")):
+            return _refused(f"returned a {kind.__name__}, which is neither true nor false")
+        return bool(answer)
+    except Exception as error:
+        return _refused(f"returned a {kind.__name__}, whose truth raised {type(error).__name__}")
+
+
+def _refused_by(error: BaseException) -> bool:
+    """No, unless the error ends the program: nothing would end a reply whose check has no answer."""
+    if is_interrupt(error):
+        raise error
+    return _refused(f"raised {type(error).__name__}")
+
+
+def _refused(why: str) -> bool:
+    # Without the text of an exception, which may quote what nobody is to see.
+    _LOG.warning("the check of guard() %s, which counts as no", why)
+    return False
+
+
+async def _value(answer: Awaitable[object]) -> object:
+    return await answer
+
+
+class _Task:
+    """A task that may be cancelled before it has begun. All happens on its loop."""
+
+    def __init__(self, ended: Callable[[asyncio.Task[object]], object]) -> None:
+        self._ended = ended
+        self._task: asyncio.Task[object] | None = None
+        self._is_cancelled = False
+
+    def begin(self, loop: asyncio.AbstractEventLoop, answer: Awaitable[object]) -> None:
+        # A coroutine itself becomes the task: in `_value` it would stay unawaited if cancelled at once.
+        if not self._is_cancelled:
+            self._task = loop.create_task(answer if inspect.iscoroutine(answer) else _value(answer))
+            self._task.add_done_callback(self._end)
+        elif inspect.iscoroutine(answer):
+            answer.close()
+
+    def _end(self, task: asyncio.Task[object]) -> None:
+        if not self._is_cancelled:
+            self._ended(task)
+        elif not task.cancelled():
+            task.exception()  # nobody else looks at it
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+
+
+class _Answer:
+    """The first value of an Observable is the answer."""
+
+    def __init__(self, checks: Checks, sink: Sink[Any]) -> None:
+        self._checks = checks
+        self._sink = sink
+        self._is_over = False
+
+    def on_next(self, passes: object) -> None:
+        self._is_over = True
+        self._checks.tell(self, _truth(passes))
+
+    def on_error(self, error: Exception) -> None:
+        if self._is_over:  # it is that of our own code, which took the answer
+            self._sink.on_error(error)
+        else:
+            self._checks.tell(self, _refused(f"failed with {type(error).__name__}"))
+
+    def on_completed(self) -> None:
+        if not self._is_over:
+            self._checks.tell(self, _refused("completed without an answer"))

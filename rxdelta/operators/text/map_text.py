@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import InvalidValueError
+from rxdelta.core import Event, InvalidValueError
 from rxdelta.operators.text.rewriting import Rewriting, lift_rewriting
-from rxdelta.operators.text.units import units_of
+from rxdelta.operators.text.text import units_of
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable
 
-    from rxdelta.core import Event
     from rxdelta.cutting import By
-
-__all__ = ["map_text"]
 
 
 @operator_maker
@@ -34,7 +30,7 @@ def map_text(
 
     Units depend on the text alone. So for any pure `fn` a block's text is `"".join(map(fn, units))`, however it was cut
     into deltas, and whatever start, finish or `BlockDelta` says it again. A unit is held until its end is certain: a word
-    until the next one begins. What is held is emitted at the block's end, and where the reply is cut off.
+    until the next one begins. A held unit is emitted at the block's end, and where the reply is cut off.
 
     Only text is mapped. Log probabilities and other notes still quote what came; to hide something use `redact`. Put it
     behind `retry_stream`, and in front of `share_events`, `scan_deltas` and encoders. Arguments of calls pass.

@@ -1,25 +1,20 @@
-"""What nobody must see, replaced wherever the reply says it."""
+"""Texts that nobody must see, replaced wherever the reply has them."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import InvalidJson, is_list, is_mapping, parse_json
+from rxdelta.core import Event, InvalidJson, is_list, is_mapping, parse_json
 from rxdelta.operators.text.matches import Matches, Redaction, Replacement
 from rxdelta.operators.text.rewriting import Rewriting, lift_rewriting
-from rxdelta.operators.text.units import units_of
+from rxdelta.operators.text.text import units_of
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable
-
-    from rxdelta.core import Event
-
-__all__ = ["redact"]
 
 
 @operator_maker
@@ -53,7 +48,7 @@ def redact(
     end of a source whose block hasn't finished. It may be half of a match.
 
     Put it behind `retry_stream`, whose requests must continue the provider's own text, and in front of what shows, keeps
-    or sends the reply: `share_events`, `scan_deltas`, encoders, a relay, logs. What stands in front of it sees all. With
+    or sends the reply: `share_events`, `scan_deltas`, encoders, a relay, logs. Operators in front of it see all. With
     `arguments` it belongs behind `run_tools`, or the tools get the replaced values. Two blocks are two texts: a match that
     begins in one and ends in the next isn't found.
 
@@ -87,8 +82,8 @@ def redact(
         >>> start = rd.events.BlockStart(0, {"type": "text", "text": "My key is s"})
         >>> deltas = [rd.events.TextDelta(0, piece) for piece in ("k-12", "34", "56. Keep it", " safe.")]
         >>> events = rx.from_iterable([start, *deltas, rd.events.BlockFinish(0)])
-        >>> told = events.pipe(rd.redact(r"sk-\\w{4,}", "[key]"), rd.text_deltas())
-        >>> told.subscribe(lambda text: print(repr(text))).dispose()
+        >>> shown = events.pipe(rd.redact(r"sk-\\w{4,}", "[key]"), rd.text_deltas())
+        >>> shown.subscribe(lambda text: print(repr(text))).dispose()
         'My key is '
         '[key]. Keep it'
         ' safe.'
@@ -100,8 +95,8 @@ def redact(
             value = parse_json(text)
         except InvalidJson:
             plain = _ESCAPED.sub(_unescaped, text)
-            told = redaction.all_of(plain)
-            return text if told == plain else told
+            shown = redaction.all_of(plain)
+            return text if shown == plain else shown
         return json.dumps(_in_strings(value, redaction.all_of), ensure_ascii=False)
 
     whole = units_of("block")

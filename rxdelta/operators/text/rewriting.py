@@ -24,8 +24,13 @@ from rxdelta.core import (
     ARGUMENT_FIELDS,
     PIECE_FIELDS,
     TEXT_FIELDS,
+    Block,
+    BlockFold,
+    Change,
+    ContentPart,
     Tail,
     ToolCall,
+    Walk,
     Walks,
     is_list,
     is_mapping,
@@ -39,27 +44,19 @@ from rxdelta.core.events import (
     BlockFinish,
     BlockStart,
     Event,
+    Index,
     MessageFinish,
     StreamError,
     TextDelta,
     ToolCallDelta,
 )
-from rxdelta.operators.text.quotes import elsewhere_in, moved
-from rxdelta.operators.text.text import Text
-from rxdelta.operators.text.told_errors import told_error
-from rxdelta.runtime import all_events, lift_machine
+from rxdelta.operators.text.quotes import Elsewhere, elsewhere_in, moved, rewritten_error
+from rxdelta.operators.text.text import Filter, Lane, Text
+from rxdelta.runtime import Sink, all_events, lift_machine
 
 if TYPE_CHECKING:
     from reactivex import Observable
 
-    from rxdelta.core import Block, BlockFold, Change, ContentPart, Walk
-    from rxdelta.core.events import Index
-    from rxdelta.operators.text.lanes import Lane
-    from rxdelta.operators.text.quotes import Elsewhere
-    from rxdelta.operators.text.text import Filter
-    from rxdelta.runtime import Sink
-
-__all__ = ["Rewriting", "Step", "lift_rewriting", "refused"]
 
 _MEDIA = dict.fromkeys(("image", "audio", "video", "file"), ("data",))
 _OWN = {**TEXT_FIELDS, **_MEDIA}  # the fields with a part's own text or data
@@ -68,12 +65,12 @@ _LEFT_OUT = "\u2026"  # in place of a piece that belongs to no block: an empty o
 
 
 class Step(NamedTuple):
-    """What an event says: new pieces of a text, from its filter, and the event itself.
+    """One event of the source: new pieces of a text, from its filter, and the event itself.
 
     Attributes:
         event: The event; `None` if there are only pieces.
         text: The text that it is about.
-        pieces: What is certain now.
+        pieces: The text that is certain now.
         inside: Whether the event itself shows the pieces, because its text isn't what was said before with more behind it;
             else deltas show them in front of it.
     """
@@ -149,13 +146,13 @@ class Rewriting:
         return self._deltas(text, pieces) if pieces else ()
 
     def close(self) -> Sequence[Event]:
-        """What comes before the end of the source."""
+        """The events before the end of the source."""
         return self.shown(self.cut_off())
 
     def fail(self, error: Exception) -> tuple[Sequence[Event], Exception]:
-        """What comes before the source's error, and what readers get in its place."""
-        told = error if self._elsewhere is None else told_error(error, self._elsewhere.all_of)
-        return self.close(), told
+        """The events before the source's error, and the error that readers get in its place."""
+        shown = error if self._elsewhere is None else rewritten_error(error, self._elsewhere.all_of)
+        return self.close(), shown
 
     def shown(self, steps: Sequence[Step]) -> Sequence[Event]:
         """The events of these steps, with all their pieces."""
@@ -206,7 +203,7 @@ class Rewriting:
     # From events to steps.
 
     def steps(self, event: Event) -> Sequence[Step]:
-        """What the event says. Then ask for the `events` of each step."""
+        """The steps of an event. Then ask for the `events` of each."""
         if not self._tail.take(event):
             return self._steps(event)
         text = self._newest
@@ -237,7 +234,7 @@ class Rewriting:
         return (*found, Step(self._rewritten(event)))
 
     def cut_off(self) -> Sequence[Step]:
-        """What comes before the end of the source: the rest of texts that haven't ended."""
+        """The events before the end of the source: the rest of texts that haven't ended."""
         self._tail.follow(None)
         self._newest, self._is_held = None, False
         found: list[Step] = []
@@ -297,7 +294,7 @@ class Rewriting:
         return (Step(None, text, text.feed(piece)),)
 
     def _message(self, walk: Walk, changes: Sequence[Change], *, is_cut: bool) -> Sequence[Step]:
-        """What goes before an event of the whole message, which may end its texts."""
+        """The events before one of the whole message, which may end its texts."""
         texts = self._texts.get(walk, {})
         found: list[Step] = []
         if changes[0].kind == "another":
@@ -313,7 +310,7 @@ class Rewriting:
         return found
 
     def _other_choices(self, walk: Walk, event: Event) -> Sequence[Step]:
-        """What goes before another message of one choice, which cuts off the others of its run."""
+        """The events before another message of one choice, which cuts off the others of its run."""
         if self._drops:
             return ()
         found: list[Step] = []
@@ -367,7 +364,7 @@ class Rewriting:
         return (Step(event, text, pieces, inside),)
 
     def _citing(self, text: Text) -> Sequence[Step]:
-        """What says the newest citations of a text that has ended, if they have waited or their places have moved since."""
+        """The event with the newest citations of an ended text, if they have waited or their places have moved since."""
         if not text.is_over or text.cited is None or not (self._cites_last or text.moves):
             return ()
         return (Step(text.citing(), text),)
@@ -408,7 +405,7 @@ def _index(block: Block) -> Any:
 
 
 def _more(before: Any, part: ContentPart) -> str | None:
-    """What the part's text has behind what it had before; `None` if it isn't the earlier one with more."""
+    """The addition to the part's earlier text; `None` if the text isn't the earlier one with more."""
     if raw_text(before) is raw_text(part):
         return ""
     whole, so_far = part.text or "", before.text or ""

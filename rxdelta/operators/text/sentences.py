@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import ProviderError, another_run, concerns_any_run
+from rxdelta.core import Event, ProviderError, another_run, concerns_any_run
 from rxdelta.core.events import EVENT_TYPES, Custom, StreamError
-from rxdelta.operators.text.rewriting import Rewriting
-from rxdelta.operators.text.units import units_of
-from rxdelta.runtime import all_events, lift_machine, operator_maker
+from rxdelta.operators.text.rewriting import Rewriting, Step
+from rxdelta.operators.text.text import units_of
+from rxdelta.runtime import Sink, all_events, lift_machine, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from reactivex import Observable
-
-    from rxdelta.core import Event
-    from rxdelta.operators.text.rewriting import Step
-    from rxdelta.runtime import Sink
-
-__all__ = ["sentences"]
 
 
 @operator_maker
@@ -38,7 +31,7 @@ def sentences() -> Callable[[Observable[Event]], Observable[str]]:
     sentence, and so does the white space behind it. A line break ends one, unless the next line begins with a small
     letter. Where the rule can't know (`in the U.S. The`), two sentences are one. After 600 characters a sentence is cut.
 
-    What has no end yet is emitted at the block's end, and where the reply is cut off. The sentences of all text blocks are
+    An unfinished sentence is emitted at the block's end, and where the reply is cut off. The sentences of all text blocks are
     emitted, not those of reasoning. If a finish contradicts what was emitted, which can't be taken back, its text is
     not emitted; another attempt, or another message, emits its own.
 

@@ -1,20 +1,29 @@
-"""The text of one block on its way: its filter, and what is shown of it."""
+"""The text of one block on its way: its filter, and what is shown of it.
+
+`Units` is the filter whose units a function may replace; `Lanes` says which of a stream's replies are over.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
 
-from rxdelta.core import freeze, is_mapping
-from rxdelta.core.events import BlockDelta, ToolCallDelta, reasoning_delta, text_delta
+from rxdelta.core import Event, InvalidValueError, freeze, is_mapping
+from rxdelta.core.events import (
+    AttemptReset,
+    BlockDelta,
+    MessageFinish,
+    MessageStart,
+    StreamError,
+    ToolCallDelta,
+    reasoning_delta,
+    text_delta,
+)
+from rxdelta.cutting import By, Splitter, splitter_of
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rxdelta.core import Event
-    from rxdelta.operators.text.lanes import Lane
-
-__all__ = ["Filter", "Text"]
+Lane: TypeAlias = tuple[str | None, int]
+"""A run and a choice."""
 
 
 class Filter(Protocol):
@@ -148,3 +157,87 @@ class Text:
             return ToolCallDelta(self.index, piece, choice=choice, run_id=run_id)
         make = reasoning_delta if self.kind == "reasoning" else text_delta
         return make(self.index, piece, choice, run_id=run_id)
+
+
+class Lanes:
+    """The replies that have begun: a choice of a run each."""
+
+    def __init__(self) -> None:
+        self._is_over: dict[Lane, bool] = {}
+        self.ended: set[Lane] = set()
+        """Those that were ended here."""
+
+    def begin(self, event: Event) -> Lane | None:
+        """Note an event; return its reply, if it names one. An error concerns all, whatever it names."""
+        choice: int | None = getattr(event, "choice", None)
+        if choice is None or type(event) is StreamError:
+            if type(event) is AttemptReset:  # takes back also those that are over
+                again = [lane for lane in self._is_over if event.run_id in (None, lane[0])]
+                self._is_over.update(dict.fromkeys(again, False))
+                self.ended.difference_update(again)
+            return None
+        lane = (event.run_id, choice)
+        if type(event) is MessageStart or lane not in self._is_over:
+            self._is_over[lane] = False
+        if type(event) is MessageFinish:
+            self._is_over[lane] = True
+        return lane
+
+    def end(self, lane: Lane) -> None:
+        self.ended.add(lane)
+
+    def all_over(self) -> bool:
+        """Whether no reply that has begun still comes."""
+        return all(over or lane in self.ended for lane, over in self._is_over.items())
+
+
+class Units:
+    """A filter of one text: takes it in any lengths, and returns its units, or what a function makes of them.
+
+    The units depend on the text alone. Joined, they are the text.
+    """
+
+    __slots__ = ("_at", "_fn", "_splitter", "changes")
+
+    def __init__(self, splitter: Splitter, fn: Callable[[str], str] | None = None) -> None:
+        self._splitter = splitter
+        self._fn = fn
+        self._at = 0  # of the next unit, in the source's text
+        self.changes: list[tuple[int, int, int]] = []
+        """(position in the source's text, length there, length now) of each unit that has another length now."""
+
+    def feed(self, text: str) -> Sequence[str]:
+        """Take more of the text, and return what is certain now: one string for each unit."""
+        units = self._splitter.feed(text)
+        return units if self._fn is None or not units else self._replaced(units, self._fn)
+
+    def close(self) -> Sequence[str]:
+        """Return the rest: the text has ended."""
+        units = self._splitter.close()
+        return units if self._fn is None else self._replaced(units, self._fn)
+
+    def _replaced(self, units: list[str], fn: Callable[[str], str]) -> list[str]:
+        replaced: list[str] = []
+        for unit in units:
+            text: object = fn(unit)
+            if not isinstance(text, str):
+                raise InvalidValueError.of([("fn", text, "must return a text")])
+            replaced.append(text)
+            if len(text) != len(unit):
+                self.changes.append((self._at, len(unit), len(text)))
+            self._at += len(unit)
+        return replaced
+
+
+def units_of(by: By, name: str = "by") -> Callable[[Callable[[str], str] | None], Units]:
+    """Return a factory for a text's filter, which takes the function for its units or `None`.
+
+    Args:
+        by: The kind of units, as in `map_text`.
+        name: The name of the caller's argument, for errors.
+
+    Raises:
+        InvalidValueError: For an unknown kind, and for a pattern that matches the empty text.
+    """
+    make = splitter_of(by, name)
+    return lambda fn: Units(make(), fn)

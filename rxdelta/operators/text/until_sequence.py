@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rxdelta.core import InvalidValueError, TokenUsage, is_list
 from rxdelta.core.events import (
     AttemptReset,
     Event,
@@ -14,20 +17,13 @@ from rxdelta.core.events import (
     StreamError,
     UsageUpdate,
 )
-from rxdelta.operators.text.lanes import Lane, Lanes
+from rxdelta.operators.text.matches import unfinished
 from rxdelta.operators.text.rewriting import Rewriting
-from rxdelta.operators.text.stops import Sequences, Stops
-from rxdelta.runtime import all_events, lift, operator_maker
+from rxdelta.operators.text.text import Lane, Lanes
+from rxdelta.runtime import Sink, all_events, lift, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable
-
-    from rxdelta.core import TokenUsage
-    from rxdelta.runtime import Sink
-
-__all__ = ["until_sequence"]
 
 
 @operator_maker
@@ -47,9 +43,9 @@ def until_sequence(*sequences: str, drain: bool = False) -> Callable[[Observable
     emitted as soon as it is none, at the block's end, and where the reply is cut off. Reasoning and arguments pass.
 
     The source is disposed at once. It then sends no usage, which most providers tell last; with `drain` the source is
-    read to its end unseen, and the message ends then, with the usage. What fails meanwhile is ignored: the reply is whole.
+    read to its end unseen, and the message ends then, with the usage. A failure meanwhile is ignored: the reply is whole.
 
-    Of several replies (choices, runs) each ends by itself. The stream completes when all that have begun are over, so a
+    Each of several replies (choices, runs) ends by itself. The stream completes when all that have begun are over, so a
     choice that would begin later is lost; `only_choice` in front leaves one. Calls that are open then are invalid. Put it
     behind `retry_stream`, and in front of `run_tools`, `share_events`, `scan_deltas` and encoders.
 
@@ -157,4 +153,66 @@ class _Until:
 
 
 _BREAKS_OFF = frozenset([StreamError, MessageInterrupted, AttemptReset])
-"""What would take a whole reply back, or say that it is cut, while the source is only read for the usage."""
+"""Events that would take a whole reply back, or say that it is cut, while the source is only read for the usage."""
+
+
+class Sequences:
+    """The sequences, checked. Where two begin at one place, the shorter one is found.
+
+    Raises:
+        InvalidValueError: There are none, or one is no text or empty.
+    """
+
+    def __init__(self, sequences: Sequence[Any]) -> None:
+        wrong = next((one for one in sequences if not isinstance(one, str) or not one), None)
+        if not sequences or wrong is not None or any(one == "" for one in sequences):
+            advice = "write until_sequence(*sequences)" if is_list(wrong) else ""
+            wanted = "must be one or more texts that aren't empty"
+            raise InvalidValueError.of([("sequences", sequences if wrong is None else wrong, wanted, advice)])
+        self.pattern = re.compile("|".join(map(re.escape, sorted(sequences, key=len))))
+        self.waiting, _ = unfinished(self.pattern)
+
+
+class Stops:
+    """One block's text up to the first sequence. It holds only what may be the beginning of one.
+
+    Attributes:
+        hit: The sequence that has been found; the text ends before it.
+    """
+
+    __slots__ = ("_held", "_sequences", "hit")
+
+    @property
+    def changes(self) -> Sequence[tuple[int, int, int]]:
+        return ()  # no part has another length
+
+    def __init__(self, sequences: Sequences) -> None:
+        self._sequences = sequences
+        self._held = ""
+        self.hit: str | None = None
+
+    def feed(self, text: str) -> Sequence[str]:
+        """Take more of the text, and return what is certain."""
+        if self.hit is not None:
+            return ()
+        whole = self._held + text if self._held else text
+        found = self._sequences.waiting.search(whole)
+        if found is None or found.start() == len(whole):
+            self._held = ""
+            return (whole,)
+        return self._until(whole, found.start())
+
+    def close(self) -> Sequence[str]:
+        """Return the rest: the text has ended."""
+        whole, self._held = self._held, ""
+        found = self._sequences.pattern.search(whole)
+        if found is not None:
+            return self._until(whole, found.start())
+        return (whole,) if whole else ()
+
+    def _until(self, text: str, place: int) -> Sequence[str]:
+        """The text up to where a sequence begins, or may have begun."""
+        found = self._sequences.pattern.match(text, place)
+        self.hit = None if found is None else found[0]
+        self._held = text[place:] if found is None else ""
+        return (text[:place],) if place else ()

@@ -6,25 +6,35 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
+import attrs
 from reactivex import Observable, abc
 from reactivex.disposable import SerialDisposable
 
-from rxdelta.core import Approval, FrozenDict, ToolCall, ToolError, check_function, is_mapping
+from rxdelta.core import (
+    Approval,
+    Event,
+    ToolError,
+    approved_result,
+    check_function,
+    denied_result,
+    is_mapping,
+    is_waiting,
+)
+from rxdelta.operators.tools.asked_calls import WholeCall
 from rxdelta.operators.tools.tool_execution import ToolOutcome, execute
 
-__all__ = ["Answers", "Approve", "WholeCall", "answered_by", "ask"]
+if TYPE_CHECKING:
+    from rxdelta.operators.tools.tool_runs import ToolRun, ToolRuns
+    from rxdelta.runtime import Sink
 
 _LOG = logging.getLogger("rxdelta")
-
-WholeCall: TypeAlias = ToolCall[FrozenDict[Any], Literal["tool_call", "server_tool_call"]]
-"""A call with its arguments, which we are to run, or its provider."""
 
 Answer: TypeAlias = bool | Approval | None
 Approve: TypeAlias = Callable[[WholeCall], Answer | Awaitable[Answer] | Observable[Answer]]
 Answers: TypeAlias = Mapping[str, Approval] | Mapping[str, bool]
-"""What a person has answered before, by the ids of the calls."""
+"""A person's earlier answers, by the ids of the calls."""
 
 
 def answered_by(approve: object) -> Approve | None:
@@ -89,3 +99,43 @@ def _decision(call: WholeCall, outcome: ToolOutcome) -> Approval | None:
     wrong = "approve() must return True, False, an rd.Approval or None for the tool %r, not %r"
     _LOG.error(wrong, call.name, type(value))
     return Approval(False)
+
+
+@attrs.define(eq=False)
+class Approvals:
+    """The questions of one subscription. While a call waits for its answer it is among the runs, so the stream waits.
+
+    Args:
+        allow: Lets a call run.
+    """
+
+    _sink: Sink[Event]
+    _runs: ToolRuns
+    _loop: asyncio.AbstractEventLoop | None
+    _approve: Approve
+    _allow: Callable[[ToolRun], None]
+
+    def ask(self, run: ToolRun) -> None:
+        run.waits = True
+        if not is_waiting(run.asked):  # otherwise the source has said so
+            self._runs.update(run.call, "awaiting_approval")
+        self._sink.effect(self._begin, run)
+
+    def _begin(self, run: ToolRun) -> None:
+        if run in self._runs:
+            answer = partial(self._runs.turn, self._answer, run)
+            self._runs.begin(run, partial(ask, self._approve, run.asked, self._loop, answer))
+
+    def _answer(self, run: ToolRun, decision: Approval | None) -> None:
+        call = run.call
+        if run not in self._runs or not run.waits:
+            return
+        run.waits = False
+        if decision is None:
+            self._runs.remove(call)
+        elif not decision.approved:
+            self._runs.settle(call, "failed", denied_result(call.call_id, decision.reason))
+        elif run.asked.type == "server_tool_call":
+            self._runs.settle(call, "completed", approved_result(call.call_id, decision.reason))
+        else:
+            self._allow(run)

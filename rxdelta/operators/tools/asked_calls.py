@@ -7,19 +7,24 @@ waits for approval is decided like any other if a person is asked here, and othe
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import attrs
 
 from rxdelta.core import (
     TERMINAL,
+    Block,
     BlockFold,
+    Change,
     Event,
+    FrozenDict,
     Limits,
     PerRun,
     ToolCall,
     Walk,
+    concerns_choice,
     is_mapping,
     is_waiting,
     message_order,
@@ -36,15 +41,10 @@ from rxdelta.core.events import (
     ToolUpdate,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from rxdelta.core import Block, Change
-    from rxdelta.operators.tools.approvals import WholeCall
-
-__all__ = ["AskedCall", "AskedCalls", "Decision"]
-
 Decision: TypeAlias = "tuple[AskedCall, Literal['identified', 'asked', 'failed', 'gone'], str]"
+
+WholeCall: TypeAlias = ToolCall[FrozenDict[Any], Literal["tool_call", "server_tool_call"]]
+"""A call with its arguments, which we are to run, or its provider."""
 
 _OUTCOME_UNKNOWN = "the tool had been started, and its outcome isn't known"
 
@@ -58,8 +58,8 @@ class AskedCall:
         identified: Whether it is for us; other calls are not reported.
         asked: The whole call, as soon as it is to be run.
         open: Whether the call has neither ended nor failed. A call that has is never decided again.
-        taken: Whether its tool has been started here, or it has its outcome from here. What the source says of the call
-            comes too late then.
+        taken: Whether its tool has been started here, or it has its outcome from here. Later events of the
+            source about this call are ignored.
     """
 
     __slots__ = ("asked", "call_id", "identified", "open", "run", "taken")
@@ -177,7 +177,7 @@ class CallsOfRun:
             if fold is not None:
                 self._grown[fold] = None
             return ()
-        if getattr(event, "choice", None) not in (None, self._walk.choice):
+        if not concerns_choice(event, self._walk.choice):
             self.choice = self._walk.choice
             return ()
         changes = self._walk.step(event)

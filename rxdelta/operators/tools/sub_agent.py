@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from reactivex.disposable import SerialDisposable
 
 from rxdelta.core import (
     TERMINAL,
+    Event,
     Fold,
+    Limits,
     Message,
     PerRun,
     Snapshot,
     ToolError,
+    concerns_choice,
     freeze,
     refusal,
 )
 from rxdelta.core.events import EVENT_TYPES, ProviderEvent, ToolUpdate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from reactivex import abc
 
-    from rxdelta.core import Event, Limits
 
-__all__ = ["SubAgent", "is_of_agent"]
+_PAUSE = 0.1  # the least number of seconds between two updates about an agent
+_RATE = 500_000  # the characters of such updates in a second: each repeats all of the agent's messages
 
 
 def is_of_agent(value: object) -> bool:
@@ -85,7 +91,7 @@ class SubAgent:
         return self.text()
 
     def metadata(self) -> Mapping[str, Any]:
-        """The messages as JSON, for the metadata of a result. What is nested too deep is left out."""
+        """The messages as JSON, for the metadata of a result. Values that are nested too deep are left out."""
         messages = [message.reply.to_dict() for message in self._messages]
         frozen: Mapping[str, Any] = freeze({"messages": messages} if messages else {}, lenient=True)
         return frozen
@@ -102,7 +108,7 @@ class SubAgent:
 
     def _concerned(self, event: Event) -> Sequence[_Message]:
         """The messages that an event may change. It may begin one."""
-        if isinstance(event, ProviderEvent) or getattr(event, "choice", None) not in (None, 0):
+        if isinstance(event, ProviderEvent) or not concerns_choice(event, 0):
             return ()
         if isinstance(event, ToolUpdate):
             return [one for one in reversed(self._messages) if one.has_call(event)][:1]
@@ -115,6 +121,53 @@ class SubAgent:
             run.newest = _Message(fold.snapshot, fold)
             self._messages.append(run.newest)
         return run.newest
+
+
+class AgentUpdates:
+    """Shows the messages of an agent while it streams, with a pause after each update.
+
+    Args:
+        limits: Bounds on the size of each message.
+        show: Emits the text and the metadata of the tool's result so far.
+        later: Calls a function in a turn after some seconds, unless it is disposed.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        show: Callable[[str, Mapping[str, Any]], None],
+        later: Callable[[float, Callable[[], None]], abc.DisposableBase],
+    ) -> None:
+        self._agent = SubAgent(limits)
+        self._show = show
+        self._later = later
+        self._has_news = False  # since the last update
+        self._pauses = False  # after that update
+        self.pause = SerialDisposable()
+
+    def step(self, value: Event | Snapshot | Message) -> None:
+        """Apply a value of the tool; see `SubAgent.step`."""
+        self._has_news = self._agent.step(value) or self._has_news
+
+    def update(self) -> None:
+        """Show the messages, if they have changed, and then pause: for the longer, the more is shown."""
+        if self._has_news and not self._pauses:
+            metadata = self.metadata()
+            self._show(self._agent.text(), metadata)
+            self._has_news, self._pauses = False, True
+            seconds = max(_PAUSE, len(str(metadata)) / _RATE)
+            self.pause.disposable = self._later(seconds, self._end_pause)
+
+    def _end_pause(self) -> None:
+        self._pauses = False
+        self.update()
+
+    def answer(self) -> str:
+        """The tool's result; see `SubAgent.answer`."""
+        return self._agent.answer()
+
+    def metadata(self) -> Mapping[str, Any]:
+        return self._agent.metadata()
 
 
 class _Run:

@@ -1,4 +1,4 @@
-"""One run of one tool: a function, a coroutine, an async iterator or an Observable."""
+"""Running tools: functions, coroutines, async iterators and Observables."""
 
 from __future__ import annotations
 
@@ -6,22 +6,31 @@ import asyncio
 import dataclasses
 import functools
 import inspect
+import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import partial
 from threading import Event as ThreadEvent
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import attrs
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
-from rxdelta.core import InvalidValueError, ToolResult, is_mapping
+from rxdelta.core import Event, InvalidValueError, Message, Snapshot, ToolResult, is_mapping, quote
 from rxdelta.core.events import Custom
-from rxdelta.runtime import call_on, is_interrupt
+from rxdelta.operators.tools.sub_agent import AgentUpdates, is_of_agent
+from rxdelta.operators.tools.tool_runs import CANCELLED, ToolRun, ToolRuns
+from rxdelta.runtime import Journal, Sink, call_on, is_interrupt
 
-__all__ = ["ToolOutcome", "Tool", "ToolProgress", "bind_error", "execute", "result_of"]
+if TYPE_CHECKING:
+    from rxdelta.operators.tools.asked_calls import AskedCall
 
 Tool = Callable[..., object]
+_LOG = logging.getLogger("rxdelta")
+_NO_LOG = "the log of the stream had ended before the tool could be called"
+_NOT_JSON = "The tool's result cannot be written as JSON."
 _PLAIN = frozenset([str, int, float, bool, type(None)])
 
 
@@ -336,3 +345,202 @@ def _is_async(tool: Any) -> bool:
         tool = tool.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     called: Any = tool if inspect.isroutine(tool) else getattr(tool, "__call__", tool)  # noqa: B004
     return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
+
+
+@attrs.define(eq=False)
+class ToolExecution:
+    """Runs the tools of one subscription, in the order in which their calls became ready.
+
+    Args:
+        sink: Gets the start of each tool, as an effect.
+        runs: The calls.
+        time: The clock of time limits.
+        loop: The running loop, if there is one.
+        journal: The log of the stream, which gets `executing` before a tool starts.
+        tools: The functions by the names that the model uses.
+        max_concurrency: How many tools may run at once.
+        timeout: Seconds after which a call fails.
+    """
+
+    _sink: Sink[Event]
+    _runs: ToolRuns
+    _time: abc.SchedulerBase
+    _loop: asyncio.AbstractEventLoop | None
+    _journal: Journal | None
+    _tools: Mapping[str, Tool]
+    _max_concurrency: int | None
+    _timeout: float | None
+    _ready: deque[ToolRun] = attrs.field(init=False, factory=deque[ToolRun])
+
+    def fits(self, run: ToolRun) -> bool:
+        """Whether the call's name and arguments fit a tool; otherwise the call fails."""
+        tool = self._tools.get(run.name)
+        if tool is None:
+            _LOG.warning("the model called the tool %r, which run_tools() doesn't have", run.name)
+            self._runs.fail(run.call, f"there is no tool {run.name!r}")
+            return False
+        wrong = bind_error(tool, run.asked.arguments_as_map())
+        if wrong is not None:
+            _LOG.warning("the arguments of a call don't fit the tool %r: %s", run.name, quote(wrong))
+            self._runs.fail(run.call, f"invalid arguments: {wrong}")
+        return wrong is None
+
+    def add(self, run: ToolRun) -> None:
+        """Start the tool at the end of this turn, or when another one has ended."""
+        self._ready.append(run)
+
+    def start_ready(self) -> None:
+        while self._ready and (self._max_concurrency is None or self._runs.running < self._max_concurrency):
+            run = self._ready.popleft()
+            if run in self._runs:
+                self._start(run)
+
+    def _start(self, run: ToolRun) -> None:
+        self._runs.running += 1
+        run.began = self._time.now
+        run.call.taken = True
+        update = self._runs.update(run.call, "executing")
+        if self._journal is None:
+            self._sink.effect(self._run, run)
+        else:
+            run.cancel.add(self._journal.when_written(update, partial(self._announced, run)))
+
+    def _announced(self, run: ToolRun, is_written: bool) -> None:
+        """The stream's log has the call's `executing`, so nobody else will run the call; or the log has ended."""
+        if is_written:
+            self._runs.turn(self._begin, run)
+        else:
+            self._runs.turn(self._runs.fail, run.call, _NO_LOG)
+
+    def _begin(self, run: ToolRun) -> None:
+        run.began = self._time.now  # again: the wait for the log is no time of the tool
+        self._sink.effect(self._run, run)
+
+    def _run(self, run: ToolRun) -> None:
+        if run not in self._runs:
+            return
+        if self._timeout is not None:
+            why = f"the tool did not end within {self._timeout:g} seconds"
+            run.cancel.add(self._later(self._timeout, partial(self._runs.fail, run.call, why)))
+        self._runs.begin(
+            run,
+            lambda: execute(
+                self._tools[run.name],
+                run.asked.arguments_as_map(),
+                self._loop,
+                partial(self._progress, run),
+                partial(self._ended, run),
+            ),
+        )
+
+    def _later(self, seconds: float, step: Callable[[], None]) -> abc.DisposableBase:
+        def fire(*_: object) -> None:
+            self._runs.turn(step)
+
+        return self._time.schedule_relative(seconds, fire)
+
+    def _progress(self, run: ToolRun, value: Any) -> None:
+        """A tool's value before its end, on the tool's thread."""
+        if run not in self._runs or self._sink.closed:
+            return
+        runs = self._runs
+        if isinstance(value, Custom):
+            runs.turn(self._say, run, value)
+            return
+        text = value.display_text if isinstance(value, ToolProgress) else None
+        value = value.result if isinstance(value, ToolProgress) else value
+        if is_of_agent(value):
+            runs.turn(self._follow_agent, run, text, value)
+            return
+        result = None if value is None else self._to_result(run, value)
+        if value is not None and result is None:
+            runs.turn(runs.fail, run.call, _NOT_JSON)
+        elif text or result is not None:
+            runs.turn(self._add_update, run, text, result)
+
+    def _say(self, run: ToolRun, event: Custom) -> None:
+        """Emit an event of the application's own, which a tool says, or an agent that a tool is."""
+        if run in self._runs:
+            self._runs.updates.append(attrs.evolve(event, run_id=run.call.run.run_id))
+
+    def _add_update(self, run: ToolRun, text: str | None, result: ToolResult | None) -> None:
+        if run in self._runs:
+            self._runs.update(run.call, None, text, result and run.with_messages(result))
+
+    def _follow_agent(self, run: ToolRun, text: str | None, value: Any) -> None:
+        if run not in self._runs:
+            return
+        agent = self._agent_of(run)
+        try:
+            agent.step(value)
+        except Exception as error:
+            self._runs.fail(run.call, self._runs.error_text(run, error))
+            return
+        if text:
+            self._add_update(run, text, None)
+        agent.update()
+
+    def _agent_of(self, run: ToolRun) -> AgentUpdates:
+        if run.agent is None:
+
+            def show(text: str, metadata: Mapping[str, Any]) -> None:
+                duration = self._runs.seconds(run.call)
+                self._runs.update(
+                    run.call,
+                    None,
+                    None,
+                    ToolResult(run.call.call_id, text, metadata=metadata, duration=duration),
+                )
+
+            run.agent = AgentUpdates(self._sink.limits, show, self._later)
+            run.cancel.add(run.agent.pause)
+        return run.agent
+
+    def _end_agent(self, run: ToolRun, last: Any) -> None:
+        """The end of a tool that is an agent. Its last value is new if the tool returned it."""
+        if run not in self._runs:
+            return
+        agent = self._agent_of(run)
+        try:
+            if isinstance(last, (Snapshot, Message)):
+                agent.step(last)
+            text = agent.answer()
+        except Exception as error:
+            self._runs.fail(run.call, self._runs.error_text(run, error))
+        else:
+            result = ToolResult(run.call.call_id, text, duration=self._runs.seconds(run.call))
+            self._runs.settle(run.call, "completed", result)
+
+    def _ended(self, run: ToolRun, outcome: ToolOutcome) -> None:
+        """The end of a tool, on the tool's thread."""
+        if run not in self._runs or self._sink.closed:
+            return
+        runs, call = self._runs, run.call
+        if outcome.cancelled:
+            runs.turn(self._cancelled, call)
+        elif outcome.error is not None:
+            runs.turn(runs.fail, call, runs.error_text(run, outcome.error))
+        elif isinstance(outcome.value, Custom):  # returned, not yielded
+            runs.turn(self._say, run, outcome.value)
+            self._ended(run, ToolOutcome())
+        elif is_of_agent(outcome.value):
+            runs.turn(self._end_agent, run, outcome.value)
+        elif (result := self._to_result(run, outcome.value)) is None:
+            runs.turn(runs.fail, call, _NOT_JSON)
+        else:
+            runs.turn(runs.settle, call, "failed" if result.is_error else "completed", result)
+
+    def _cancelled(self, call: AskedCall) -> None:
+        """Others than the tool cancelled its task. The program may be ending, so no further tool is started."""
+        self._runs.fail(call, CANCELLED)
+        while self._ready:
+            self._runs.fail(self._ready.popleft().call, CANCELLED)
+
+    def _to_result(self, run: ToolRun, value: Any) -> ToolResult | None:
+        try:
+            return result_of(run.call.call_id, value, self._runs.seconds(run.call))
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            _LOG.error("the result of the tool %r cannot be written as JSON", run.name, exc_info=error)
+            return None

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from rxdelta.core import TERMINAL, Snapshot, ToolCall, another_run, wrong_value
-from rxdelta.runtime import lift, operator_maker
+from rxdelta.runtime import Sink, lift, operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable
-
-    from rxdelta.runtime import Sink
-
-__all__ = ["until_all_tools_terminal"]
 
 
 @operator_maker

@@ -1,29 +1,28 @@
-"""A function that is called once, at any end of a stream."""
+"""A function that is called once, at any end of a stream, and can't affect the stream."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import attrs
 from reactivex.disposable import Disposable
 
-from rxdelta.core import check_function
+from rxdelta.core import InvalidValueError, Snapshot, check_function
 from rxdelta.operators.watching.reply_so_far import ReplySoFar
-from rxdelta.operators.watching.side_call import SideCall
-from rxdelta.runtime import lift, operator_maker
+from rxdelta.runtime import Sink, is_interrupt, lift, operator_maker, report, running_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable
 
-    from rxdelta.core import Snapshot
-    from rxdelta.runtime import Sink
-
-__all__ = ["StreamOutcome", "on_settled"]
 
 T = TypeVar("T")
+
+
+_tasks: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
 
 
 @attrs.frozen
@@ -86,24 +85,21 @@ def on_settled(
     """
     check_function("fn", fn, "a function of a snapshot and an outcome")
 
-    return lift("on_settled", lambda sink: _Settling(sink, fn), serial=False, emits="same")
+    return lift("on_settled", lambda sink: _Calling(sink, fn), serial=False, emits="same")
 
 
-class _Settling(Generic[T]):
-    """One subscription's state. It may be disposed from another thread than the source's."""
+class Settling(Generic[T]):
+    """The state of one subscription, which the first end of the stream settles. It may be disposed from another thread than the source's."""
 
-    def __init__(self, sink: Sink[T], fn: Callable[[Snapshot | None, StreamOutcome], object]) -> None:
+    def __init__(self, sink: Sink[T]) -> None:
         self._sink = sink
-        self._fn = SideCall(fn, "on_settled")
-        self._reply = ReplySoFar(sink)
         self._lock = Lock()
-        self._settled = False
+        self._is_settled = False
         sink.own(Disposable(self._disposed))
 
-    def on_next(self, value: T) -> None:
-        if not self._reply.keeps(value):
-            self._reply.note(value)
-        self._sink.on_next(value)
+    def _settled(self, outcome: StreamOutcome) -> None:
+        """Called before the end is passed on."""
+        raise NotImplementedError
 
     def on_error(self, error: Exception) -> None:
         self._sink.effect(self._fail, error)
@@ -120,20 +116,81 @@ class _Settling(Generic[T]):
         self._sink.on_completed()
 
     def _disposed(self) -> None:
-        self._settle(outcome_of_leaving(self._sink))
+        """The observer has left: by disposing the subscription, or by an exception."""
+        raised = self._sink.raised
+        self._settle(
+            StreamOutcome("failed", raised) if isinstance(raised, Exception) else StreamOutcome("disposed")
+        )
 
     def _settle(self, outcome: StreamOutcome) -> None:
         with self._lock:
-            if self._settled:
+            if self._is_settled:
                 return
-            self._settled = True
+            self._is_settled = True
+        self._settled(outcome)
+
+
+class _Calling(Settling[T]):
+    def __init__(self, sink: Sink[T], fn: Callable[[Snapshot | None, StreamOutcome], object]) -> None:
+        self._fn = SideCall(fn, "on_settled")
+        self._reply = ReplySoFar(sink)
+        super().__init__(sink)
+
+    def on_next(self, value: T) -> None:
+        if not self._reply.keeps(value):
+            self._reply.note(value)
+        self._sink.on_next(value)
+
+    def _settled(self, outcome: StreamOutcome) -> None:
         self._fn(self._reply.snapshot, outcome)
 
 
-def outcome_of_leaving(sink: Sink[Any]) -> StreamOutcome:
-    """The outcome for a reader that has left: it disposed, or its observer raised."""
-    return (
-        StreamOutcome("failed", sink.raised)
-        if isinstance(sink.raised, Exception)
-        else StreamOutcome("disposed")
-    )
+class SideCall:
+    """A function, or a coroutine function, which runs as a task on the loop that was running at the subscription.
+
+    Its exceptions go to that loop's exception handler, or without a loop to the log.
+    """
+
+    def __init__(self, fn: Callable[..., object], operator: str) -> None:
+        self._fn = fn
+        self._raised = f"the function given to {operator} raised"
+        self._loop = running_loop()
+
+    def __call__(self, *arguments: object) -> None:
+        try:
+            done = self._fn(*arguments)
+            if inspect.isawaitable(done):
+                self._await(done)
+        except BaseException as error:
+            self._report(error)
+
+    def _await(self, done: Any) -> None:
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            if inspect.iscoroutine(done):
+                done.close()
+            raise InvalidValueError(
+                "an async function needs a running asyncio loop at the subscription", field="fn"
+            )
+        if running_loop() is loop:
+            self._start(loop, done)
+        else:
+            loop.call_soon_threadsafe(self._start, loop, done)
+
+    def _start(self, loop: asyncio.AbstractEventLoop, done: Any) -> None:
+        task = loop.create_task(self._finish(done))
+        _tasks.add(task)
+        task.add_done_callback(_tasks.discard)
+
+    async def _finish(self, done: Any) -> None:
+        try:
+            await done
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self._report(error)
+
+    def _report(self, error: BaseException) -> None:
+        if is_interrupt(error):
+            raise error
+        report(error, self._raised)

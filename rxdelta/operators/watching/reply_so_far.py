@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, reduce
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
-from rxdelta.core import Fold, PerRun, ProviderError, Snapshot, Tail, TokenUsage, apply_event, is_settled
+from rxdelta.core import (
+    Event,
+    Fold,
+    PerRun,
+    ProviderError,
+    Snapshot,
+    Tail,
+    TokenUsage,
+    apply_event,
+    is_settled,
+)
 from rxdelta.core.events import EVENT_TYPES, Custom, MessageStart
-from rxdelta.runtime import report
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rxdelta.core import Event
-    from rxdelta.runtime import Sink
-
-__all__ = ["ReplySoFar"]
+from rxdelta.runtime import Sink, report
 
 
 class ReplySoFar:

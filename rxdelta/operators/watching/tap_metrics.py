@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from rxdelta.core import InvalidValueError, check_seconds
-from rxdelta.operators.watching.side_call import SideCall
-from rxdelta.operators.watching.tap import Listener, tap
+from rxdelta.core import InvalidValueError, Seconds, Snapshot, check_seconds
+from rxdelta.operators.watching.on_settled import SideCall
+from rxdelta.operators.watching.tap import Listener, StreamMetrics, tap
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reactivex import Observable, abc
 
-    from rxdelta.core import Seconds, Snapshot
-    from rxdelta.operators.watching.metrics import StreamMetrics
-
-__all__ = ["tap_metrics"]
 
 T = TypeVar("T")
 

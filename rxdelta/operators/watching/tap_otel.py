@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rxdelta.core import PIECE_FIELDS, TERMINAL, InvalidValueError, ProviderError, redact
+from rxdelta.core import PIECE_FIELDS, TERMINAL, InvalidValueError, ProviderError, Snapshot, redact
 from rxdelta.core.events import ToolUpdate
-from rxdelta.operators.watching.tap import Listener, tap
+from rxdelta.operators.watching.tap import Listener, StreamMetrics, tap
 from rxdelta.providers import completed
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
-
     from opentelemetry.metrics import Histogram, MeterProvider
     from opentelemetry.trace import TracerProvider
     from reactivex import Observable, abc
 
-    from rxdelta.core import Snapshot
-    from rxdelta.operators.watching.metrics import StreamMetrics
     from rxdelta.operators.watching.reply_so_far import ReplySoFar
 
-__all__ = ["tap_otel"]
 
 T = TypeVar("T")
 
@@ -47,7 +43,7 @@ _HISTOGRAMS = (
     (_TOOL_DURATION, "s", "How long a tool took.", _LONG),
 )
 
-# What is billed, and the conventions' names of it. The totals include the details there too.
+# The billed tokens, and the conventions' names of them. The totals include the details there too.
 _USAGE = {
     "gen_ai.usage.input_tokens": "input_tokens",
     "gen_ai.usage.output_tokens": "output_tokens",
@@ -228,8 +224,8 @@ class _Telemetry(Listener):
 
 def _kind(error: Exception) -> str:
     """The provider's type of the error, else its code, such as a finish reason that says that it failed, or the class."""
-    told = (error.type or error.code) if isinstance(error, ProviderError) else None
-    return told or _class(error)
+    named = (error.type or error.code) if isinstance(error, ProviderError) else None
+    return named or _class(error)
 
 
 def _class(error: Exception) -> str:

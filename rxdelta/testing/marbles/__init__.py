@@ -40,10 +40,10 @@ Lines of events are the usual ones::
     <'text'> <3>              a value that is no event, as a literal of Python
     (choice:1) (run:name)     what follows belongs to this choice or run, (run) to the run without a name; takes no time
 
-What is behind a comma may be left out. In parentheses a text ends at the next `)`, or at a comma if there may be several texts. It
-may be JSON instead: `(think:"(hm)")`.
+The texts behind a comma may be left out. In parentheses a text ends at the next `)`, or at a comma if there may be
+several texts. It may be JSON instead: `(think:"(hm)")`.
 
-The start of the message and the starts and ends of its blocks are implied. A text goes on with the block that was touched last,
+The start of the message and the starts and ends of its blocks are implied. A text continues with the block that was touched last,
 if that is an open block of text, and otherwise begins one. A block that begins ends those that are open. After `+` it doesn't:
 `(call:add)(+call:find)` has two open calls, and `@` says which one is meant: `(args@0:{"a":)`.
 
@@ -64,9 +64,8 @@ Example:
     >>> marbles.check(marbles.parse(line), rd.text_deltas(), gives="-Tt--|", values=pieces)
 """
 
-from rxdelta.testing.marbles._line import draw, parse
-from rxdelta.testing.marbles._records import Record
-from rxdelta.testing.marbles._running import Cold, check, cold, drawn, records
-from rxdelta.testing.marbles._values import Values
+from rxdelta.testing.marbles.line import Record, draw, parse
+from rxdelta.testing.marbles.running import Cold, check, cold, drawn, records
+from rxdelta.testing.marbles.scanner import Values
 
 __all__ = ["Cold", "Record", "Values", "check", "cold", "draw", "drawn", "parse", "records"]

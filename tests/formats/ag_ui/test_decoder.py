@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from typing import Any
 
 import pytest
-from ag_ui import core as ag
-from core.strategies import json_objects, json_values
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from support.ag_ui import frames_of
 from support.shared import RECORDED, recordings
 
@@ -59,44 +53,6 @@ def blocks(*chunks: Any) -> list[Any]:
     return [(block.type, getattr(block, "text", None)) for block in folded(*chunks).blocks]
 
 
-def test_a_run_is_a_message() -> None:
-    message = folded(START, *text("m1", "Hi", " there"), END).to_message()
-    assert (message.id, message.text, message.finish_reason) == ("m1", "Hi there", "stop")
-    assert message.metadata == {"thread_id": "t1", "run_id": "r1"}
-
-
-def test_the_packages_own_objects_are_read_as_their_json() -> None:
-    objects = [
-        ag.RunStartedEvent(thread_id="t1", run_id="r1"),
-        ag.TextMessageStartEvent(message_id="m1"),
-        ag.TextMessageContentEvent(message_id="m1", delta="Hi"),
-        ag.TextMessageEndEvent(message_id="m1"),
-        ag.StepStartedEvent(step_name="one"),
-        ag.RunFinishedEvent(thread_id="t1", run_id="r1"),
-    ]
-    same = [json.loads(one.model_dump_json(by_alias=True)) for one in objects]
-    assert decoded(*objects) == decoded(*same)
-    assert decoded(*objects)[-2] == ev.Custom("STEP_STARTED", "one")
-
-
-def test_calls_that_interleave_are_told_apart() -> None:
-    (s1, a1, e1), (s2, a2, e2) = call("c1", '{"a": 1}'), call("c2", "{}")
-    message = folded(START, s1, s2, a2, a1, e2, e1, END).to_message()
-    assert [(one.call_id, one.arguments) for one in message.tool_calls] == [("c1", {"a": 1}), ("c2", {})]
-    assert message.finish_reason == "tool_use"
-
-
-def test_a_result_is_its_calls() -> None:
-    result = {"type": "TOOL_CALL_RESULT", "messageId": "x", "toolCallId": "c1", "content": "ok"}
-    (one,) = folded(START, *call("c1", "{}"), result, *text("m2", "Done."), END).to_message().tool_calls
-    assert one.result == rd.ToolResult("c1", "ok")
-    assert one.execution_status() == "completed"
-
-
-def test_a_text_that_goes_on_is_another_block() -> None:
-    assert blocks(START, *text("m1", "a"), *text("m1", "b"), END) == [("text", "a"), ("text", "b")]
-
-
 def test_chunks_begin_and_end_by_themselves() -> None:
     def chunk(kind: str, **fields: Any) -> Json:
         return {"type": f"{kind}_CHUNK", **fields}
@@ -141,17 +97,6 @@ def test_reasoning_gets_what_only_its_provider_can_read() -> None:
     assert asked.metadata == {"signature": "y"}
 
 
-def test_the_thinking_of_earlier_versions_is_reasoning() -> None:
-    chunks = [
-        {"type": "THINKING_START"},
-        {"type": "THINKING_TEXT_MESSAGE_START"},
-        {"type": "THINKING_TEXT_MESSAGE_CONTENT", "delta": "hm"},
-        {"type": "THINKING_TEXT_MESSAGE_END"},
-        {"type": "THINKING_END"},
-    ]
-    assert blocks(START, *chunks, *text("m1", "Hi"), END) == [("reasoning", "hm"), ("text", "Hi")]
-
-
 def test_a_snapshot_in_the_midst_of_a_run_replaces_what_it_said() -> None:
     snapshot = {
         "type": "MESSAGES_SNAPSHOT",
@@ -186,13 +131,6 @@ def test_a_cancelled_run_is_an_interrupted_message() -> None:
     assert snapshot.status == "interrupted"
 
 
-def test_a_run_that_waits_for_somebody_says_for_what() -> None:
-    outcome = {"type": "interrupt", "interrupts": [{"id": "i1", "reason": "approval"}]}
-    message = folded(START, *text("m1", "May I?"), {**END, "outcome": outcome}).to_message()
-    assert (message.finish_reason, message.provider_finish_reason) == ("stop", "interrupt")
-    assert message.metadata["interrupts"] == [{"id": "i1", "reason": "approval"}]
-
-
 def test_a_failed_run_is_the_providers_error() -> None:
     error = {"type": "RUN_ERROR", "message": "Oops", "code": "E1"}
     assert decoded(START, *text("m1", "Hi"), error, *text("m2", "no"))[-1] == ev.StreamError(
@@ -217,12 +155,6 @@ def decoded_runs(*chunks: Any) -> list[rd.Event]:
     return [event for chunk in chunks for event in decoder.decode(chunk)]
 
 
-def test_a_run_without_an_end_was_cut_off() -> None:
-    snapshot = folded(START, *text("m1", "Hi"), call("c1", "{")[0])
-    assert snapshot.status == "incomplete"
-    assert snapshot.tool_calls[0].open
-
-
 @pytest.mark.parametrize(
     ("chunk", "path"),
     [
@@ -240,78 +172,6 @@ def test_a_malformed_chunk_is_named(chunk: Any, path: str) -> None:
     with pytest.raises(rd.errors.MalformedChunkError) as caught:
         decoder.decode(chunk)
     assert (caught.value.wire_format, caught.value.path) == ("ag-ui", path)
-
-
-KINDS = st.sampled_from(
-    [
-        "RUN_STARTED RUN_FINISHED RUN_ERROR TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END TEXT_MESSAGE_CHUNK",
-        "TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END TOOL_CALL_CHUNK TOOL_CALL_RESULT MESSAGES_SNAPSHOT CUSTOM RAW",
-        "REASONING_START REASONING_MESSAGE_START REASONING_MESSAGE_CONTENT REASONING_MESSAGE_END REASONING_END",
-        "REASONING_MESSAGE_CHUNK REASONING_ENCRYPTED_VALUE ACTIVITY_SNAPSHOT STATE_DELTA NEW",
-    ]
-).flatmap(lambda line: st.sampled_from(line.split()))
-SOME_IDS = st.sampled_from(["a", "b", ""])
-MESSAGES = st.lists(
-    st.fixed_dictionaries(
-        {"id": SOME_IDS, "role": st.sampled_from(["user", "assistant", "reasoning", "tool", "activity"])},
-        optional={
-            "content": st.text(max_size=3) | json_values,
-            "toolCallId": SOME_IDS,
-            "toolCalls": st.lists(
-                st.fixed_dictionaries(
-                    {"id": SOME_IDS},
-                    optional={"function": st.just({"name": "f", "arguments": "{}"})},
-                ),
-                max_size=2,
-            ),
-        },
-    ),
-    max_size=3,
-)
-CHUNKS = st.fixed_dictionaries(
-    {"type": KINDS},
-    optional={
-        "messageId": SOME_IDS,
-        "toolCallId": SOME_IDS,
-        "entityId": SOME_IDS,
-        "toolCallName": st.just("f"),
-        "delta": st.text(max_size=3) | json_values,
-        "content": st.text(max_size=3) | json_objects,
-        "encryptedValue": st.just("x"),
-        "subtype": st.sampled_from(["message", "tool-call"]),
-        "outcome": st.sampled_from([{"type": "success"}, {"type": "cancelled"}]) | json_objects,
-        "messages": MESSAGES,
-        "activityType": st.sampled_from(["rxdelta.image", "mine"]),
-        "metadata": st.builds(lambda facts: {"rxdelta": facts}, json_objects),
-    },
-)
-
-
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(CHUNKS, max_size=12))
-def test_any_chunks_at_all_give_events_that_keep_the_protocol_or_our_errors(chunks: list[Json]) -> None:
-    decoder, lifecycle, fold = rd.providers.decoder("ag-ui"), rd.core.ProtocolChecker(), rd.Fold()
-    over = False
-
-    def take(events: Any) -> None:
-        nonlocal lifecycle, fold, over
-        for event in events:
-            assert not over, event
-            if isinstance(event, ev.StreamError):
-                over = True
-                continue
-            if isinstance(event, ev.MessageStart) and fold.snapshot.status != "incomplete":
-                lifecycle, fold = rd.core.ProtocolChecker(), rd.Fold()
-            assert lifecycle.check(event) is None, event
-            fold.step(event)
-
-    for chunk in chunks:
-        try:
-            take(decoder.decode(chunk))
-        except rd.errors.MalformedChunkError:
-            continue
-    with suppress(rd.errors.MalformedChunkError):  # nothing could be read
-        take(decoder.close())
 
 
 def test_a_run_that_was_stopped_is_an_interrupted_message_whatever_version_tells_it() -> None:

@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 from ag_ui import core as ag
-from core.strategies import json_objects, json_values
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from support.ag_ui import frames_of, read
 from support.cost import lines_run
 from support.shared import RECORDED, recordings
@@ -49,15 +46,6 @@ def test_the_input_comes_as_an_object_as_json_or_as_its_messages() -> None:
     )
 
 
-def test_calls_have_their_results_and_go_on_into_a_request() -> None:
-    messages = [ASKED, assistant("m1", "Let me see.", call("c1")), result("c1", "21"), assistant("m2", "21.")]
-    first, second = rd.from_ag_ui({"messages": messages})[1:]
-    assert first.tool_calls[0].result == rd.ToolResult("c1", "21")
-    assert second.text == "21."
-    request = rd.to_request(rd.from_ag_ui({"messages": messages}), "openai-chat")
-    assert [said["role"] for said in request["messages"]] == ["user", "assistant", "tool", "assistant"]
-
-
 def test_a_failed_tool_is_an_error() -> None:
     (said,) = one(assistant("m1", None, call("c1")), result("c1", "", error="boom")).tool_calls
     assert said.result == rd.ToolResult("c1", "boom", is_error=True)
@@ -90,10 +78,6 @@ def test_a_call_that_cannot_be_read_is_invalid() -> None:
     (said,) = one(assistant("m1", None, call("c1", '{"a'))).invalid_tool_calls
     assert said.arguments == '{"a'
     assert said.error
-
-
-def test_a_call_without_arguments_has_none() -> None:
-    assert one(assistant("m1", None, call("c1", ""))).tool_calls[0].arguments == {}
 
 
 def test_what_a_person_sends_is_kept_in_its_parts() -> None:
@@ -131,11 +115,6 @@ def test_activities_of_others_are_left_out() -> None:
     assert len(rd.from_ag_ui([ASKED, activity])) == 1
 
 
-def test_a_text_whose_parts_no_longer_fit_is_one() -> None:
-    metadata = {"rxdelta": {"parts": [{"length": 9, "options": {"a": 1}}]}}
-    assert list(one(assistant("m1", "Hi", metadata=metadata)).blocks) == [rd.ContentPart("text", "Hi")]
-
-
 @pytest.mark.parametrize(
     ("messages", "named"),
     [
@@ -155,40 +134,6 @@ def test_what_is_no_message_is_named(messages: Any, named: str) -> None:
     with pytest.raises(rd.InvalidValueError) as caught:
         rd.from_ag_ui(messages)
     assert caught.value.field == named
-
-
-SOME = st.fixed_dictionaries(
-    {"role": st.sampled_from(["user", "assistant", "tool", "reasoning", "activity", "system"])},
-    optional={
-        "id": st.sampled_from(["a", "a~1", "", None]) | json_values,
-        "content": st.text(max_size=3) | json_values | st.lists(json_objects, max_size=2),
-        "toolCallId": st.sampled_from(["c1", "c2"]),
-        "toolCalls": st.lists(
-            st.builds(call, st.sampled_from(["c1", ""]), st.sampled_from(["", "{}", "{"])) | json_values, max_size=2
-        ),
-        "encryptedValue": json_values,
-        "activityType": st.just("rxdelta.image"),
-        "metadata": st.builds(
-            lambda facts: {"rxdelta": facts},
-            st.dictionaries(
-                st.sampled_from(["parts", "options", "metadata", "type", "json", "block", "unrun", "encrypted"]),
-                json_values | st.lists(json_objects, max_size=2),
-                max_size=3,
-            ),
-        ),
-    },
-)  # fmt: skip
-
-
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(SOME, max_size=5))
-def test_any_messages_at_all_are_read_or_refused(messages: list[Json]) -> None:
-    try:
-        found = rd.from_ag_ui(messages, system=True)
-    except rd.InvalidValueError:
-        return
-    for message in found:
-        assert rd.Message.from_dict(message.to_dict()).to_dict() == message.to_dict()
 
 
 def test_many_messages_cost_no_more_each() -> None:

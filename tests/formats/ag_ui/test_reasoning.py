@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from support.ag_ui import call, message, read, text, thought, told, types
 
 import rxdelta as rd
 
 ev = rd.events
-Json = dict[str, Any]
 
 
 def test_g8_reasoning_is_a_message_in_a_span_with_what_only_its_provider_can_read() -> None:

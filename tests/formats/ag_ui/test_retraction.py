@@ -33,11 +33,6 @@ def test_g12_a_reply_whose_first_attempt_failed_comes_back_as_one_message(histor
     assert (reply.text, reply.reasoning) == ("Helloagain", "hm")
 
 
-def test_g12_an_attempt_that_had_said_nothing_needs_no_snapshot() -> None:
-    events = [ev.MessageStart("m1"), ev.AttemptReset(1), *message(text(0, "Hello"))]
-    assert "MESSAGES_SNAPSHOT" not in types(told(*events))
-
-
 def test_g12_a_snapshot_keeps_the_runs_earlier_messages_and_their_results() -> None:
     first = message(
         thought(0, "hm", signature="s"), text(1, "Let me see."), call(2, "c1", "{}"), reason="tool_use"
@@ -51,27 +46,6 @@ def test_g12_a_snapshot_keeps_the_runs_earlier_messages_and_their_results() -> N
     assert after[: len(before)] == before
     done_now = {"id": "m3", "role": "assistant", "content": "Done.", "metadata": {"finishReason": "stop"}}
     assert after[len(before) :] == [done_now]
-
-
-def test_g12_a_reset_after_a_message_is_the_next_ones(caplog: pytest.LogCaptureFixture) -> None:
-    frames = told(*message(text(0, "One.")), ev.AttemptReset(1), *message(text(0, "Two."), id="m2"))
-    assert "MESSAGES_SNAPSHOT" not in types(frames)
-    assert shown(read(frames).messages)["text"] == "One.Two."
-
-
-@pytest.mark.parametrize("messages", [ASKED, None])
-def test_g12_a_reset_that_names_the_choice_takes_a_finished_message_back(messages: list[Json] | None) -> None:
-    first = message(text(0, "One."), call(1, "c1", "{}"), id="m1")
-    second = message(text(0, "Two."), call(1, "c2", "{}"), id="m2")
-    again = message(text(0, "Three."), id="m3")
-    client = read(told(*first, *second, ev.AttemptReset(1, choice=0), *again, messages=messages), ASKED)
-    assert shown(client.messages) == {
-        "text": "One.Three.",
-        "reasoning": [],
-        "calls": [("f", {})],
-        "rest": [],
-    }
-    assert client.pending == ["c1"]
 
 
 def test_g12_an_attempt_that_asks_for_the_same_call_leaves_it_to_the_client() -> None:
@@ -90,12 +64,6 @@ def test_g12_only_another_reasoning_gets_the_id_of_one_that_was_taken_back() -> 
     picture = [ev.BlockStart(0, {"type": "image"}), ev.BlockFinish(0)]
     client = read(told(*failed, *message(picture, thought(1, "ah")), messages=ASKED), ASKED)
     assert [one["content"] for one in client.messages if one["role"] == "reasoning"] == ["ah"]
-
-
-def test_g12_a_reset_of_another_choice_changes_nothing() -> None:
-    frames = told(*message(text(0, "One.")), ev.AttemptReset(1, choice=1))
-    assert shown(read(frames).messages)["text"] == "One."
-    assert frames[-1]["type"] == "RUN_FINISHED"
 
 
 def test_g12_without_the_requests_messages_nothing_else_of_the_conversation_is_lost() -> None:
@@ -163,14 +131,6 @@ def test_g12_a_snapshot_can_be_written_whatever_the_request_said() -> None:
     assert "MESSAGES_SNAPSHOT" in types(told(*events, messages=asked))
 
 
-def test_g12_a_finish_that_says_something_else_is_believed() -> None:
-    wrong = [*text(0, "Hexe")[:-1], ev.BlockFinish(0, {"type": "text", "text": "Hello"})]
-    assert read(told(*message(wrong), messages=ASKED), ASKED).messages[-1]["content"] == "Hello"
-    wrong = [*call(0, "c1", '{"a": 1}')[:-1], ev.BlockFinish(0, {"type": "tool_call", "args": {"a": 2}})]
-    (said,) = shown(read(told(*message(wrong), messages=ASKED), ASKED).messages)["calls"]
-    assert said == ("f", {"a": 2})
-
-
 def test_g12_a_finish_that_says_the_same_or_more_needs_no_snapshot() -> None:
     more = [*text(0, "Hel")[:-1], ev.BlockFinish(0, {"type": "text", "text": "Hello"})]
     same = [*call(1, "c1", '{"a":1}')[:-1], ev.BlockFinish(1, {"type": "tool_call", "args": {"a": 1}})]
@@ -182,16 +142,6 @@ def test_g12_a_finish_that_says_the_same_or_more_needs_no_snapshot() -> None:
 def test_g12_a_block_that_begins_again_loses_what_it_said() -> None:
     client = read(told(*message(text(0, "Hexe"), text(0, "Hello")), messages=ASKED), ASKED)
     assert [one["content"] for one in client.messages] == ["Well?", "Hello"]
-
-
-def test_g12_a_text_that_a_delta_empties_goes_on_from_there() -> None:
-    emptied = [
-        *text(0, "Hexe")[:-1],
-        ev.BlockDelta(0, {"text": ""}),
-        ev.TextDelta(0, "Hello"),
-        ev.BlockFinish(0),
-    ]
-    assert read(told(*message(emptied), messages=ASKED), ASKED).messages[-1]["content"] == "Hello"
 
 
 def test_an_older_client_keeps_its_own_activities_through_a_snapshot() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ag_ui.core import RunAgentInput
-from support.ag_ui import ASKED, call, frames_of, message, read, text, told
+from support.ag_ui import ASKED, call, frames_of, message, text, told
 
 import rxdelta as rd
 
@@ -31,25 +31,12 @@ def test_the_request_says_which_run_it_is_as_object_or_as_json(kind: Any) -> Non
     assert (frames[0]["threadId"], frames[-1]["runId"]) == ("t1", "r1")
 
 
-def test_an_id_that_the_conversation_has_already_is_not_used_again() -> None:
-    history = [*ASKED, {"id": "stub", "role": "assistant", "content": "Before."}]
-    client = read(told(*message(text(0, "Now."), id="stub"), messages=history), history)
-    assert [one["content"] for one in client.messages] == ["Well?", "Before.", "Now."]
-
-
 @pytest.mark.parametrize("version", [None, "0.0.59", "0.9", "1", "one", "1.0-beta", "01.0", 1.0])
 def test_nothing_of_1_0_goes_to_a_client_that_does_not_say_that_it_speaks_it(version: Any) -> None:
     for end in ([], [ev.MessageInterrupted()]):
         frames = told(*message(call(0, "c1", "{}"), reason="tool_use"), *end, version=version)
         assert "protocolVersion" not in frames[0]
         assert "outcome" not in frames[-1]
-
-
-@pytest.mark.parametrize("version", ["1.0", "1.7", "2.0", "12.0"])
-def test_a_client_that_speaks_1_0_or_later_gets_all_of_it(version: str) -> None:
-    frames = told(*message(call(0, "c1", "{}"), reason="tool_use"), version=version)
-    assert frames[0]["protocolVersion"] == "1.0"
-    assert frames[-1]["outcome"] == {"type": "success", "pendingToolCallIds": ["c1"]}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support.ag_ui import ASKED, CLIENTS, body, call, is_turn, message, read, text, thought, told
+from support.ag_ui import ASKED, CLIENTS, body, call, is_turn, message, read, text, told
 from support.clients import ask
 
 import rxdelta as rd
@@ -50,30 +50,6 @@ def cited(index: int, piece: str, citations: list[Json] = CITED) -> list[rd.Even
 # Steps.
 
 
-def test_each_turn_of_the_model_is_a_step() -> None:
-    asked = message(call(0, "c1"), reason="tool_use")
-    done = ev.ToolUpdate("c1", "completed", result=rd.ToolResult("c1", "ok"))
-    frames = told(*asked, done, *message(text(0, "Hi"), id="m2", reason="length"))
-    assert turns(frames) == [
-        ("model-turn-1", "begun"),
-        ("model-turn-1", "tool_use"),
-        ("model-turn-2", "begun"),
-        ("model-turn-2", "length"),
-    ]
-    kinds = [frame["type"] for frame in frames]
-    assert kinds.index("TOOL_CALL_START") < kinds.index("STEP_FINISHED") < kinds.index("TOOL_CALL_RESULT")
-    read(frames)
-
-
-def test_a_step_lasts_through_the_attempts_of_its_turn() -> None:
-    failed = [ev.MessageStart("m1"), *text(0, "Oo")[:-1], ev.AttemptReset(1)]
-    frames = told(*failed, *message(text(0, "Hi")), messages=ASKED)
-    assert turns(frames) == [("model-turn-1", "begun"), ("model-turn-1", "stop")]
-    after_the_end = told(*message(text(0, "One.")), ev.AttemptReset(1, choice=0), *message(text(0, "Two.")))
-    assert [name for name, _ in turns(after_the_end)] == ["model-turn-1"] * 2 + ["model-turn-2"] * 2
-    read(after_the_end)
-
-
 @pytest.mark.parametrize("error", [None, ValueError("no")])
 def test_a_turn_that_breaks_off_or_is_stopped_has_no_reason(error: Exception | None) -> None:
     begun = [ev.MessageStart("m1"), *text(0, "Hi")[:-1]]
@@ -83,13 +59,6 @@ def test_a_turn_that_breaks_off_or_is_stopped_has_no_reason(error: Exception | N
     assert turns(stopped) == [("model-turn-1", "begun"), ("model-turn-1", None)]
     assert "metadata" not in stopped[-1]
     assert all("metadata" not in said for said in read(stopped).messages)
-
-
-def test_a_message_without_a_start_is_a_step_too() -> None:
-    assert turns(told(*text(0, "Hi"), ev.MessageFinish("stop"))) == [
-        ("model-turn-1", "begun"),
-        ("model-turn-1", "stop"),
-    ]
 
 
 def test_the_applications_steps_stay_its_own() -> None:
@@ -106,19 +75,6 @@ def test_the_applications_steps_stay_its_own() -> None:
     plan, planned = ev.Custom("STEP_STARTED", "plan"), ev.Custom("STEP_FINISHED", "plan")
     client = read(told(start, plan, *rest, planned))
     assert client.said == [("STEP_STARTED", "plan"), ("STEP_FINISHED", "plan")]
-
-
-def test_the_steps_of_several_runs_have_names_of_their_own() -> None:
-
-    other = [attrs.evolve(event, run_id="b") for event in message(text(0, "Two."), id="m2")]
-    begun = ev.MessageStart("m3", run_id="c", parent_run_id="b")
-    sub = [attrs.evolve(event, run_id="c") for event in message(text(0, "Three."), id="m3")[1:]]
-    one = message(text(0, "One."))
-    for serialize in (False, True):
-        frames = told(one[0], other[0], begun, *one[1:], *other[1:], *sub, serialize_tool_calls=serialize)
-        assert len({name for name, _ in turns(frames)}) == 3
-        assert [frame.get("subagentRunId") for frame in frames if is_turn(frame)].count("c") == 2
-        read(frames)
 
 
 def test_a_step_ends_behind_the_blocks_that_wait_for_another_runs_call() -> None:
@@ -138,25 +94,6 @@ def test_the_steps_are_no_data_of_the_application_to_our_reader() -> None:
     frames = told(*message(cited(0, "Hi")))
     found = [event for frame in frames for event in decoder.decode(frame)]
     assert not [event for event in found if isinstance(event, (ev.Custom, ev.ProviderEvent))]
-
-
-# Finish reasons.
-
-
-@pytest.mark.parametrize("reason", ["stop", "length", "content_filter", "pause"])
-def test_the_reason_is_where_front_ends_look(reason: str) -> None:
-    frames = told(*message(thought(0, "hm"), text(1, "Hi"), text(2, " there"), reason=reason))
-    (_, said) = read(frames).messages
-    assert said["metadata"]["finishReason"] == reason
-    assert frames[-1]["metadata"]["finishReason"] == reason
-    assert turns(frames)[-1] == ("model-turn-1", reason)
-
-
-def test_the_reason_is_on_no_text_that_something_follows() -> None:
-    frames = told(*message(text(0, "Hi"), call(1, "c1", '{"a": '), reason="length"))
-    (said, _) = read(frames).messages
-    assert "metadata" not in said
-    assert frames[-1]["metadata"]["finishReason"] == "length"
 
 
 # Sources.

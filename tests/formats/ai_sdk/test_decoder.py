@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from core.strategies import json_objects, json_values, word
-from hypothesis import given
-from hypothesis import strategies as st
-from support.ai_sdk import REQUIRED
+from core.strategies import json_values, word
+from hypothesis import given, strategies as st
 from support.cost import blocks_shown, lines_run
 
 import rxdelta as rd
@@ -93,23 +91,6 @@ def test_an_error_ends_it() -> None:
 
 def test_an_abort_interrupts_it() -> None:
     assert decoded(*START, {"type": "abort", "reason": "user"})[-1] == ev.MessageInterrupted("user")
-
-
-@pytest.mark.parametrize(
-    ("word", "reason"),
-    [
-        ("stop", "stop"),
-        ("length", "length"),
-        ("content-filter", "content_filter"),
-        ("tool-calls", "stop"),
-        ("other", "stop"),
-    ],
-)
-def test_the_reason(word: str, reason: str) -> None:
-    message = rd.Fold()
-    for event in decoded(*START, {"type": "finish", "finishReason": word}):
-        message.step(event)
-    assert (message.snapshot.finish_reason, message.snapshot.provider_finish_reason) == (reason, word)
 
 
 def test_a_reset_takes_the_attempt_back() -> None:
@@ -230,36 +211,6 @@ def test_a_malformed_chunk_is_named(chunk: Any, path: str) -> None:
     with pytest.raises(rd.errors.MalformedChunkError) as caught:
         decoded(chunk)
     assert (caught.value.wire_format, caught.value.path) == ("ai-sdk", path)
-
-
-names = st.sampled_from(sorted({name for fields in REQUIRED.values() for name in fields}))
-chunks = st.builds(
-    lambda kind, more: {**more, "type": kind},
-    st.sampled_from([*REQUIRED, "data-x", "reasoning-file", "tool-output-denied"]),
-    st.dictionaries(
-        names
-        | st.sampled_from(
-            ["providerMetadata", "messageMetadata", "preliminary", "providerExecuted", "citations"]
-        ),
-        st.sampled_from(["1", "c1", {"rxdelta": {"type": "text", "options": {"a": 1}}}])
-        | json_values
-        | json_objects,
-    ),
-)
-
-
-@pytest.mark.slow
-@given(st.lists(chunks, max_size=12))
-def test_any_json_gives_events_or_one_of_our_errors(stream: list[Any]) -> None:
-    decoder, fold = rd.providers.decoder("ai-sdk"), rd.Fold()
-    for chunk in stream:
-        try:
-            for event in decoder.decode(chunk):
-                if isinstance(event, ev.MessageStart) and fold.snapshot.status != "incomplete":
-                    fold = rd.Fold()
-                fold.step(event)
-        except rd.RxDeltaError:
-            pass
 
 
 # The messages.

@@ -32,7 +32,6 @@ from rxdelta.core.events import (
     BlockFinish,
     BlockStart,
     ProviderEvent,
-    ReasoningDelta,
     TextDelta,
     ToolCallDelta,
 )
@@ -84,18 +83,6 @@ def test_a_call_without_id_gets_one_that_is_stable_within_the_message() -> None:
     assert start.content["synthetic_id"] is True
 
 
-def test_a_start_sent_twice_is_ignored() -> None:
-    chunks = [tool_use(0), args(0, '{"a"'), tool_use(0), args(0, ": 1}"), block_stop(0)]
-    assert calls(fold(in_message(*chunks))) == [("tool_call", "toolu_1", {"a": 1})]
-    chunks = [block_start(0, "text", text=""), text(0, "a"), block_start(0, "text", text=""), text(0, "b")]
-    assert fold(in_message(*chunks)).text == "ab"
-
-
-def test_a_call_sent_again_after_its_end_is_not_another_call() -> None:
-    call = [tool_use(0), args(0, '{"a": 1}'), block_stop(0)]
-    assert calls(fold(in_message(*call, *call))) == [("tool_call", "toolu_1", {"a": 1})]
-
-
 def test_another_block_at_an_open_index_finishes_the_old_one_and_gets_an_index_of_its_own() -> None:
     chunks = [
         block_start(0, "text", text=""),
@@ -119,24 +106,6 @@ def test_another_block_at_an_open_index_finishes_the_old_one_and_gets_an_index_o
     snapshot = fold(decoded)
     assert [block.type for block in snapshot.blocks] == ["text", "tool_call", "text"]
     assert snapshot.text == "ab"
-
-
-def test_another_block_at_a_closed_index_gets_an_index_of_its_own() -> None:
-    one = [block_start(0, "text", text=""), text(0, "a"), block_stop(0)]
-    two = [block_start(0, "text", text=""), text(0, "b"), block_stop(0)]
-    decoded = decode(message_start(), *one, *two, message_delta("end_turn"), STOP)
-    assert violations(decoded) == []
-    assert [block.text for block in fold(decoded).blocks] == ["a", "b"]
-
-
-def test_blocks_may_interleave_and_keep_the_indexes_of_the_wire() -> None:
-    decoded = in_message(
-        block_start(3, "text", text=""), block_start(1, "thinking", thinking=""), text(3, "a"),
-        delta(1, "thinking_delta", thinking="b"), text(3, "c"), block_stop(3), block_stop(1),
-    )  # fmt: skip
-    assert decoded[2:] == [
-        TextDelta(3, "a"), ReasoningDelta(1, "b"), TextDelta(3, "c"), BlockFinish(3), BlockFinish(1)
-    ]  # fmt: skip
 
 
 # -- deltas
@@ -216,38 +185,6 @@ def test_text_behind_arguments_that_came_whole_changes_nothing() -> None:
 # -- content_block_stop
 
 
-def test_a_stop_finishes_its_block_as_folded_and_one_of_no_block_is_nothing() -> None:
-    decoded = in_message(block_start(0, "text", text=""), block_stop(1), block_stop(0), block_stop(0))
-    assert decoded[1:] == [BlockFinish(0)]
-
-
-def test_a_call_with_arguments_is_finished_at_its_stop() -> None:
-    decoded = in_message(tool_use(0), args(0, '{"a": 1}'), block_stop(0))
-    assert decoded[-1] == BlockFinish(0)
-    assert in_message(tool_use(0, input={"a": 1}), block_stop(0))[-1] == BlockFinish(0)
-
-
-@pytest.mark.parametrize(
-    "follows",
-    [
-        pytest.param([block_start(1, "text", text="")], id="a block"),
-        pytest.param([tool_use(1, "toolu_2"), block_stop(1)], id="another call without arguments"),
-        pytest.param([message_delta("tool_use")], id="the message's end"),
-        pytest.param([message_delta(None), message_delta("end_turn")], id="the message's end, late"),
-        pytest.param([STOP], id="the message's end without a reason"),
-    ],
-)
-def test_a_call_without_arguments_is_finished_when_it_is_known_not_to_be_cut_off(
-    follows: list[Chunk],
-) -> None:
-    call = [tool_use(0), args(0, ""), block_stop(0), PING, {"type": "new_event"}]
-    assert not [event for event in in_message(*call) if isinstance(event, BlockFinish)]
-    decoded = decode(message_start(), *call, *follows)
-    assert decoded.count(BlockFinish(0)) == 1
-    assert calls(fold(decoded))[0] == ("tool_call", "toolu_1", {})
-    assert set(violations(decoded)) <= {"missing_message_finish"}
-
-
 def test_a_call_without_arguments_is_finished_before_what_shows_it() -> None:
     other = block_start(0, "text", text="")
     call = [other, tool_use(1), block_stop(1)]
@@ -283,8 +220,3 @@ def test_a_call_cut_off_by_the_token_limit_never_looks_executable(reason: str, c
 def test_a_call_that_was_whole_before_the_token_limit_stays_whole() -> None:
     chunks = [tool_use(0), args(0, '{"a": 1}'), block_stop(0), message_delta("max_tokens"), STOP]
     assert calls(reply(message_start(), *chunks)) == [("tool_call", "toolu_1", {"a": 1})]
-
-
-def test_a_call_without_arguments_is_left_open_by_a_stream_that_was_cut_off() -> None:
-    snapshot = reply(message_start(), tool_use(0), block_stop(0))
-    assert (snapshot.status, snapshot.tool_calls[0].status) == ("incomplete", "incomplete")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.anthropic_messages import STOP, Chunk, in_message, message_start, reply
+from support.anthropic_messages import Chunk, in_message
 
 from rxdelta.core.events import BlockStart
 
@@ -119,11 +119,3 @@ from rxdelta.core.events import BlockStart
 def test_a_block_begins_with_the_protocol_s_words_for_it(block: Chunk, content: Chunk) -> None:
     (start,) = in_message({"type": "content_block_start", "index": 0, "content_block": block})
     assert start == BlockStart(0, content)
-
-
-def test_an_unknown_block_is_kept_whole_in_the_message() -> None:
-    block = {"type": "invalid_tool_call", "id": "t"}
-    snapshot = reply(
-        message_start(), {"type": "content_block_start", "index": 0, "content_block": block}, STOP
-    )
-    assert (snapshot.blocks[0].type, snapshot.blocks[0].options) == ("unsupported", block)

@@ -65,12 +65,6 @@ def test_a_message_with_a_text() -> None:
     ]
 
 
-def test_counts_that_are_known_at_the_start_are_in_the_start() -> None:
-    start = ev.MessageStart("m1", usage=rd.TokenUsage(10, 1, cache_read_tokens=4))
-    usage = frames_of(start, *text(0, "Hi"), ev.MessageFinish("stop"))[0]["message"]["usage"]
-    assert (usage["input_tokens"], usage["cache_read_input_tokens"]) == (6, 4)
-
-
 def test_a_refusal_is_a_text() -> None:
     refusal = [ev.BlockStart(0, {"type": "refusal"}), ev.TextDelta(0, "No."), ev.BlockFinish(0)]
     assert content(*turn(refusal)) == [{"type": "text", "text": "No."}]
@@ -107,19 +101,6 @@ def test_a_signature_without_a_thought_is_a_block() -> None:
     assert not content(*turn([ev.BlockFinish(0, signed)]))
 
 
-def test_a_call_comes_in_pieces() -> None:
-    frames = frames_of(START, *written('{"at" :', '"sea" }'), CALLS, tools=())
-    block = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
-    assert frames[1:5] == [
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"at" :'}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '"sea" }'}},
-        {"type": "content_block_stop", "index": 0},
-    ]  # fmt: skip
-    assert frames[5]["delta"]["stop_reason"] == "tool_use"
-    assert content(START, *written('{"at" :', '"sea" }'), CALLS) == [{**block, "input": {"at": "sea"}}]
-
-
 @pytest.mark.parametrize("reason", ["tool_use", "stop"])
 def test_arguments_that_cannot_be_read_end_the_message_with_an_error(reason: str) -> None:
     """Some clients repair them, and run the call; others raise an error of their own."""
@@ -136,19 +117,6 @@ def test_arguments_that_the_limit_has_cut_end_with_its_reason() -> None:
     assert not content(START, *written('{"at": '), ev.MessageFinish("length"), tools=())
 
 
-def test_a_custom_call_is_a_function_with_one_argument() -> None:
-    custom = {
-        "type": "tool_call",
-        "id": "c1",
-        "name": "sql",
-        "args": {"input": "SELECT 1"},
-        "provider_type": "custom_tool_call",
-    }
-    for tools in (None, ()):
-        (block,) = content(START, ev.BlockFinish(0, custom), CALLS, tools=tools)
-        assert (block["type"], block["name"], block["input"]) == ("tool_use", "sql", {"input": "SELECT 1"})
-
-
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [("stop", "end_turn"), ("length", "max_tokens"), ("content_filter", "refusal"), ("pause", "pause_turn")],
@@ -156,20 +124,6 @@ def test_a_custom_call_is_a_function_with_one_argument() -> None:
 def test_the_reason_is_in_their_words(ours: str, theirs: str) -> None:
     frames = frames_of(START, *text(0, "Hi"), ev.MessageFinish(ours))
     assert frames[-2]["delta"]["stop_reason"] == theirs
-
-
-@pytest.mark.parametrize(
-    ("type", "kept"),
-    [
-        ("overloaded_error", "overloaded_error"),
-        ("rate_limit_error", "rate_limit_error"),
-        ("mine", "api_error"),
-    ],
-)
-def test_an_error_keeps_its_type_if_the_api_has_it(type: str, kept: str) -> None:
-    for events in ([START], [START, *text(0, "Hi")[:2]], []):
-        (*_, last) = frames_of(*events, ev.StreamError("hunter2", type))
-        assert last == {"type": "error", "error": {"type": kept, "message": rd.wire.MASKED}}
 
 
 def test_citations_follow_the_text() -> None:
@@ -221,13 +175,6 @@ def test_a_result_goes_with_its_call_or_not_at_all(call_id: str) -> None:
     )
     own = ["server_tool_use", "web_search_tool_result"] if call_id.startswith("srvtoolu_") else []
     assert [block["type"] for block in found] == [*own, "text"]
-
-
-def test_a_result_whose_call_was_in_an_earlier_reply_stays() -> None:
-    result = {"type": "server_tool_result", "tool_call_id": "srvtoolu_1", "output": []}
-    events = [ev.MessageStart("m"), ev.BlockFinish(0, {**result, "provider_type": "web_search_tool_result"})]
-    (block,) = content(*events, ev.MessageFinish("stop"))
-    assert block["tool_use_id"] == "srvtoolu_1"
 
 
 def test_the_whole_body_adds_the_frames_up() -> None:

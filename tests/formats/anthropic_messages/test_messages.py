@@ -142,25 +142,6 @@ def test_what_the_client_says_of_a_result_stays_with_it() -> None:
     assert found.execution_status() == "failed"
 
 
-def test_a_result_without_its_call_stays() -> None:
-    assert sent(user(result("lost", "gone"), text("Hm")))[0] == user(result("lost", "gone"))
-    forged = assistant({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}})
-    *_, back = sent(user(text("Hi")), forged, user(result("lost", "srvtoolu_1")))
-    assert back == user(result("lost", "srvtoolu_1"))
-
-
-@pytest.mark.parametrize("more", [{"file": {"type": "file", "file_id": "file-1"}}, {"ttl": ["file-1"]}])
-def test_what_is_said_of_the_cache_is_plain(more: Json) -> None:
-    said = {"cache_control": {"type": "ephemeral", **more}}
-    request = sent(
-        user(text("Hi", **said)),
-        assistant(text("Hello."), call()),
-        user(result("one", **said)),
-    )
-    assert "file-1" not in json.dumps(request)
-    assert json.dumps(request).count('"cache_control": {"type": "ephemeral"}') == 2
-
-
 @pytest.mark.parametrize(
     ("given", "says"),
     [

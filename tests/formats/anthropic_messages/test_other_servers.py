@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from support.anthropic_messages import (
     STOP,
     WEB,
@@ -14,7 +13,6 @@ from support.anthropic_messages import (
     args,
     block_start,
     block_stop,
-    calls,
     decode,
     delta,
     fold,
@@ -29,7 +27,6 @@ import rxdelta as rd
 
 TEXT = block_start(0, "text", text="")
 END = (message_delta("tool_use"), STOP)
-UNNAMED = "its start, which has the tool's name, never came"
 
 
 def thinking(index: int, piece: str) -> Chunk:
@@ -161,12 +158,6 @@ def test_each_delta_is_in_a_block_of_its_kind(form: str, begun: bool) -> None:
     assert not [event for event in decoded if isinstance(event, rd.events.ProviderEvent)]
 
 
-def test_a_call_without_a_start_says_why_it_is_not_run() -> None:
-    (call,) = fold(decode(message_start(), args(0, '{"a": 1}'), *END)).blocks
-    assert isinstance(call, rd.ToolCall)
-    assert (call.error, call.call_id) == (UNNAMED, "call-msg_1-0")
-
-
 pieces = st.lists(
     st.tuples(st.sampled_from(["text", "thinking", "json"]), st.integers(0, 2)), min_size=1, max_size=12
 )
@@ -208,17 +199,3 @@ def test_what_has_not_the_field_of_its_type_is_malformed(stray: Chunk, path: str
     with pytest.raises(rd.errors.MalformedChunkError) as caught:
         decode(stray)
     assert caught.value.path == path
-
-
-def test_the_toolset_of_a_call_goes_back() -> None:
-    use = {
-        "type": "tool_use",
-        "id": "toolu_1",
-        "name": "find",
-        "input": {"query": "x"},
-        "toolset_name": "browser",
-    }
-    snapshot = fold(decode(message_start(content=[use]), *END))
-    (sent,) = rd.to_request([snapshot.to_message()], "anthropic-messages")["messages"][:1]
-    assert sent["content"] == [use]
-    assert calls(snapshot) == [("tool_call", "toolu_1", {"query": "x"})]

@@ -31,13 +31,11 @@ import rxdelta as rd
 from rxdelta.core import LimitExceededError, MalformedChunkError, thaw
 from rxdelta.core.events import (
     MessageFinish,
-    MessageStart,
     ProviderEvent,
     StreamError,
     TextDelta,
     UsageUpdate,
 )
-from rxdelta.formats.bedrock_converse.decoder import BedrockConverseDecoder, recognises
 
 # The whole.
 
@@ -159,77 +157,10 @@ def test_a_body_cut_off_at_a_call_without_arguments_has_no_call_to_run() -> None
 # The end.
 
 
-def test_the_message_finishes_with_the_usage_which_follows_the_stop() -> None:
-    assert isinstance(decode(START, message_stop(), close=False)[-1], MessageStart)
-    finish = decode(START, message_stop(), metadata(), close=False)[-1]
-    assert isinstance(finish, MessageFinish)
-    assert finish.usage is not None
-    assert (finish.usage.input_tokens, finish.usage.output_tokens, thaw(finish.usage.raw)) == (7, 3, USAGE)
-
-
 def test_metadata_before_the_stop_is_told_at_once_and_the_stop_is_the_end() -> None:
     decoded = decode(START, metadata(), message_stop(), close=False)
     assert isinstance(decoded[1], UsageUpdate)
     assert isinstance(decoded[-1], MessageFinish)
-
-
-def test_without_metadata_the_message_finishes_with_the_input_and_has_no_usage() -> None:
-    message = reply(START, delta(0, text="Hi"), message_stop()).to_message()
-    assert (message.text, message.usage) == ("Hi", None)
-
-
-def test_without_a_stop_it_was_cut_off() -> None:
-    assert reply(START, delta(0, text="Hi"), stop(0), metadata()).status == "incomplete"
-
-
-@pytest.mark.parametrize(
-    ("word", "reason"),
-    [
-        ("end_turn", "stop"),
-        ("stop_sequence", "stop"),
-        ("pause_turn", "pause"),
-        ("max_tokens", "length"),
-        ("model_context_window_exceeded", "length"),
-        ("content_filtered", "content_filter"),
-        ("guardrail_intervened", "content_filter"),
-        ("something_new", "stop"),
-    ],
-)
-def test_finish_reasons(word: str, reason: str) -> None:
-    message = reply(START, delta(0, text="Hi"), message_stop(word), metadata()).to_message()
-    assert (message.finish_reason, message.provider_finish_reason) == (reason, word)
-
-
-def test_of_two_stops_the_first_counts() -> None:
-    message = reply(
-        START, tool_use(0), stop(0), message_stop("max_tokens"), message_stop("tool_use")
-    ).to_message()
-    assert (message.provider_finish_reason, [call.type for call in message.blocks]) == (
-        "max_tokens",
-        ["invalid_tool_call"],
-    )
-
-
-def test_a_stop_without_a_reason_is_an_end() -> None:
-    message = reply(START, delta(0, text="Hi"), {"messageStop": {}}).to_message()
-    assert (message.finish_reason, message.provider_finish_reason) == ("stop", None)
-
-
-def test_the_model_s_own_fields_the_trace_and_the_tier_are_the_message_s_metadata() -> None:
-    trace: Chunk = {"guardrail": {"inputAssessment": {"g": {"topicPolicy": {"topics": []}}}}}
-    chunks = [
-        message_stop(
-            "guardrail_intervened", additionalModelResponseFields={"delta": {"stop_sequence": None}}
-        ),
-        metadata(trace=trace, serviceTier={"type": "flex"}, performanceConfig={"latency": "optimized"}),
-    ]
-    assert thaw(reply(START, *chunks).to_message().metadata) == {
-        "additionalModelResponseFields": {"delta": {"stop_sequence": None}},
-        "metrics": {"latencyMs": 12},
-        "trace": trace,
-        "serviceTier": {"type": "flex"},
-        "performanceConfig": {"latency": "optimized"},
-    }
 
 
 def test_invoke_model_s_own_keys_stand_beside_the_event_s_name() -> None:
@@ -318,10 +249,6 @@ def test_an_event_a_delta_or_a_start_of_another_make_is_kept() -> None:
     assert block == {"type": "unsupported", "options": {"somethingNew": {"a": "Yg=="}}}
 
 
-def test_an_empty_chunk_and_a_null_say_nothing() -> None:
-    assert in_message({}, {"p": "abc"}, delta(0, text=None, toolUse=None)) == []
-
-
 @pytest.mark.parametrize(
     ("chunk", "path"),
     [
@@ -356,37 +283,3 @@ def test_a_malformed_chunk_is_named_by_the_path_to_its_fault(chunk: Any, path: s
 def test_an_absurd_index_is_refused() -> None:
     with pytest.raises(LimitExceededError):
         decode(delta(2**31, text="x"))
-
-
-def test_what_came_before_the_fault_in_a_chunk_comes_out_with_the_next() -> None:
-    decoder = BedrockConverseDecoder()
-    body = {"output": {"message": {"content": [{"text": "Hi"}, {"text": 5}]}}, "stopReason": "end_turn"}
-    with pytest.raises(MalformedChunkError):
-        decoder.decode(body)
-    assert fold(decoder.close()).text == "Hi"
-
-
-# Recognising.
-
-
-@pytest.mark.parametrize("chunk", [*RICH, {**metadata(), "amazon-bedrock-invocationMetrics": {}}])
-def test_every_chunk_is_recognised(chunk: Chunk) -> None:
-    assert rd.providers.detect(chunk) == "bedrock-converse"
-
-
-@pytest.mark.parametrize(
-    "chunk",
-    [
-        {"outputText": "Hi", "index": 0, "completionReason": None},
-        {"generation": "Hi", "prompt_token_count": 3, "stop_reason": None},
-        {"results": [{"generated_text": "Hi", "stop_reason": "not_finished"}]},
-        {"value": "Hi"},
-        {"metadata": {"usage": {"prompt_tokens": 1}}},
-        {"output": {"text": "Hi"}},
-        {"messageStart": "x"},
-    ],
-)
-def test_other_models_own_formats_are_no_format_of_ours(chunk: Chunk) -> None:
-    assert not recognises(chunk)
-    with pytest.raises(rd.errors.UnknownWireFormatError):
-        rd.providers.detect(chunk)

@@ -211,21 +211,6 @@ def test_media_are_bytes(part: rd.ContentPart, written: Any) -> None:
     assert bedrock(user(text("See:"), part))[0]["content"] == [{"text": "See:"}, written]
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        rd.ContentPart("image_url", "https://x/y.png"),
-        rd.ContentPart("image", DATA, {"mime_type": "image/tiff"}),
-        rd.ContentPart("image", "no base64!"),
-        rd.ContentPart("file", None, {"file_id": "f"}),
-        thought("mine"),
-    ],
-)
-def test_what_a_person_says_and_bedrock_cannot_is_refused(part: rd.ContentPart) -> None:
-    with pytest.raises(rd.InvalidValueError, match="from the user, which bedrock-converse"):
-        bedrock(user(part))
-
-
 def test_system_instructions_are_texts_and_cache_points() -> None:
     point = rd.ContentPart("unsupported", None, {"cachePoint": {"type": "default"}})
     request = rd.to_request([system(text("a"), point), "Hi"], "bedrock-converse")

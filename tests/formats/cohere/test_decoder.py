@@ -27,8 +27,7 @@ from support.cohere import (
 
 import rxdelta as rd
 from rxdelta.core import LimitExceededError, MalformedChunkError, thaw
-from rxdelta.core.events import BlockFinish, MessageStart, ProviderEvent, StreamError, TextDelta, UsageUpdate
-from rxdelta.formats.cohere.decoder import CohereDecoder, recognises
+from rxdelta.core.events import BlockFinish, MessageStart, ProviderEvent, StreamError, TextDelta
 
 # The whole.
 
@@ -69,14 +68,6 @@ def test_a_rich_stream_becomes_the_message_and_breaks_no_rule() -> None:
     }
 
 
-def test_after_every_chunk_the_snapshot_is_incomplete_and_no_call_is_called_whole_that_isn_t() -> None:
-    for cut in range(len(RICH)):
-        snapshot = reply(*RICH[:cut])
-        assert snapshot.status == "incomplete"
-        whole = [call.call_id for call in snapshot.tool_calls if call.status == "complete"]
-        assert whole == ["roll_1"] * (cut > 5) + ["roll_2"] * (cut > 8)
-
-
 BODY: Chunk = {
     "id": "m1",
     "finish_reason": "TOOL_CALL",
@@ -110,10 +101,6 @@ def test_the_logprobs_of_a_body_and_of_its_stream_are_the_same() -> None:
     assert reply({**body, "message": message}).to_message() == reply(*streamed).to_message()
 
 
-def test_a_content_that_is_text_is_a_text() -> None:
-    assert reply({"finish_reason": "COMPLETE", "message": {"content": "Hi"}}).to_message().text == "Hi"
-
-
 def test_a_body_cut_off_at_a_call_without_arguments_has_no_call_to_run() -> None:
     found = calls(reply({**BODY, "finish_reason": "MAX_TOKENS"}))
     assert [kind for kind, _, _ in found] == ["tool_call", "tool_call"]
@@ -123,39 +110,6 @@ def test_a_body_cut_off_at_a_call_without_arguments_has_no_call_to_run() -> None
 
 
 # The end.
-
-
-@pytest.mark.parametrize(
-    ("word", "reason"),
-    [("COMPLETE", "stop"), ("STOP_SEQUENCE", "stop"), ("MAX_TOKENS", "length"), ("SOMETHING_NEW", "stop")],
-)
-def test_finish_reasons(word: str, reason: str) -> None:
-    message = reply(start(), content(0, text="x"), end(word)).to_message()
-    assert (message.finish_reason, message.provider_finish_reason) == (reason, word)
-
-
-def test_the_usage_counts_the_tokens_and_not_what_is_billed() -> None:
-    usage = reply(start(), end()).usage
-    assert usage is not None
-    assert (usage.input_tokens, usage.output_tokens, thaw(usage.raw)) == (1394, 33, USAGE)
-    billed = reply(start(), end(usage={"billed_units": {"input_tokens": 8}})).usage
-    assert billed is not None
-    assert (billed.input_tokens, billed.output_tokens) == (None, None)
-    assert reply(start(), end(usage=None)).usage is None
-
-
-def test_counts_that_are_floats_are_counts() -> None:
-    usage = reply(start(), end(usage={"tokens": {"input_tokens": 3.0, "output_tokens": 1.5}})).usage
-    assert usage is not None
-    assert (usage.input_tokens, usage.output_tokens) == (3, None)
-
-
-def test_the_model_is_never_named() -> None:
-    assert (reply(*RICH).id, reply(*RICH).model) == ("m1", None)
-
-
-def test_without_an_end_it_was_cut_off() -> None:
-    assert reply(*RICH[:-1]).status == "incomplete"
 
 
 def test_what_comes_after_the_end_is_passed_on_or_begins_another_message() -> None:
@@ -189,12 +143,6 @@ def test_an_end_that_is_an_error_breaks_off(fields: Chunk, error: tuple[str, str
         BlockFinish(0),
         StreamError(message, None, code, transient=True),
     ]
-
-
-def test_the_usage_of_what_broke_off_is_told() -> None:
-    decoded = decode(start(), end("ERROR"))
-    assert isinstance(decoded[-2], UsageUpdate)
-    assert isinstance(decoded[-1], StreamError)
 
 
 def test_the_body_of_an_answer_that_was_refused_is_an_error() -> None:
@@ -257,38 +205,6 @@ def test_a_malformed_chunk_is_named_by_the_path_to_its_fault(chunk: Any, path: s
 def test_an_absurd_index_is_refused() -> None:
     with pytest.raises(LimitExceededError):
         decode(content(2**31, text="x"))
-
-
-def test_what_came_before_the_fault_in_a_chunk_comes_out_with_the_next() -> None:
-    decoder = CohereDecoder()
-    with pytest.raises(MalformedChunkError):
-        decoder.decode({"message": {"content": ["Hi"], "tool_plan": "I will"}, "finish_reason": "COMPLETE"})
-    assert fold(decoder.close()).reasoning == "I will"
-
-
-# Recognising.
-
-
-@pytest.mark.parametrize("chunk", [*RICH, {"type": "debug", "prompt": "x"}])
-def test_every_chunk_is_recognised(chunk: Chunk) -> None:
-    assert rd.providers.detect(chunk) == "cohere"
-
-
-@pytest.mark.parametrize(
-    "chunk",
-    [
-        {"is_finished": False, "event_type": "stream-start", "generation_id": "g1"},
-        {"is_finished": False, "event_type": "text-generation", "text": "Hi"},
-        {"type": "tool-call-delta", "toolCallId": "c1", "argsTextDelta": "{"},
-        {"type": "content-end", "index": 0, "content": {}},
-        {"type": "message-start"},
-        {"type": "debug"},
-    ],
-)
-def test_version_1_and_other_protocols_of_like_names_are_other_formats(chunk: Chunk) -> None:
-    assert not recognises(chunk)
-    with pytest.raises(rd.errors.UnknownWireFormatError):
-        rd.providers.detect(chunk)
 
 
 # The SDK's objects.

@@ -60,12 +60,6 @@ def test_a_conversation_whole() -> None:
     ]
 
 
-def test_without_reasoning_there_is_neither_thinking_nor_plan() -> None:
-    message = reply(thought("plan", provider_type="tool_plan"), thought("Hm."), text("Hi"), call("a"))
-    assert cohere(message, reasoning=False)[0].keys() == {"role", "content", "tool_calls"}
-    assert cohere(message, reasoning=False)[0]["content"] == [{"type": "text", "text": "Hi"}]
-
-
 def test_an_invalid_call_is_answered_and_an_empty_message_left_out() -> None:
     (said, answer) = cohere(reply(invalid("a", '{"x": ')))
     arguments = json.loads(said["tool_calls"][0]["function"]["arguments"])
@@ -101,25 +95,3 @@ def test_what_a_person_shows_is_a_picture() -> None:
         {"type": "image_url", "image_url": {"url": "https://x/y.png"}},
         {"type": "new"},
     ]
-
-
-@pytest.mark.parametrize(
-    "part",
-    [rd.ContentPart("file", "QUJD"), rd.ContentPart("image", None, {"file_id": "f"}), thought("mine")],
-)
-def test_what_a_person_says_and_cohere_cannot_is_refused(part: rd.ContentPart) -> None:
-    with pytest.raises(rd.InvalidValueError, match="from the user, which cohere"):
-        cohere(user(part))
-
-
-def test_a_message_in_cohere_s_own_form_and_a_result_for_it_stay() -> None:
-    own = {"role": "assistant", "tool_calls": [{"id": "z"}]}
-    assert cohere(own, rd.ToolResult("z", "x")) == [
-        own,
-        {"role": "tool", "tool_call_id": "z", "content": "x"},
-    ]
-
-
-def test_a_refusal_is_a_text_and_what_the_model_drew_is_left_out() -> None:
-    (written,) = cohere(reply(rd.ContentPart("refusal", "No."), rd.ContentPart("image", "QUJD")))
-    assert written == {"role": "assistant", "content": [{"type": "text", "text": "No."}]}

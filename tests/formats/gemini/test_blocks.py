@@ -5,43 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.gemini import STOP, blocks, call, decoded, message, parts_of, said, text
+from support.gemini import STOP, blocks, call, message, parts_of, said, text
 
 import rxdelta as rd
 from rxdelta.core.events import (
-    BlockFinish,
-    BlockStart,
-    MessageFinish,
-    MessageStart,
     ReasoningDelta,
     TextDelta,
 )
 from rxdelta.formats.gemini.decoder import GeminiDecoder
-
-
-def test_a_text_is_one_block_however_many_responses_bring_it() -> None:
-    chunks = [
-        {**said(text("Hel")), "responseId": "r1", "modelVersion": "gemini-x"},
-        {**said(text("lo")), "responseId": "r1", "modelVersion": "gemini-x"},
-        {**said(reason="STOP"), "responseId": "r1", "modelVersion": "gemini-x"},
-    ]
-    assert decoded(*chunks) == [
-        MessageStart("r1", "gemini-x"),
-        BlockStart(0, {"type": "text", "text": ""}),
-        TextDelta(0, "Hel"),
-        TextDelta(0, "lo"),
-        BlockFinish(0),
-        MessageFinish("stop", "STOP"),
-    ]
-
-
-def test_thoughts_are_reasoning_and_end_where_text_begins() -> None:
-    found = blocks(
-        said(text("Let me ", thought=True)),
-        said(text("see.", thought=True), text("Hi")),
-        said(text("!"), reason="STOP"),
-    )
-    assert found == [("reasoning", "Let me see."), ("text", "Hi!")]
 
 
 def test_a_piece_of_text_takes_the_short_way_to_the_same_event() -> None:
@@ -61,18 +32,6 @@ def test_a_piece_of_text_takes_the_short_way_to_the_same_event() -> None:
 def test_content_without_anything_in_it_makes_no_block(content: Any) -> None:
     chunk = {"candidates": [{"content": content, "finishReason": "STOP"}]}
     assert blocks(said(text("Hi")), chunk) == [("text", "Hi")]
-
-
-def test_a_candidate_without_content_makes_no_block() -> None:
-    assert blocks(said(text("Hi")), {"candidates": [{"finishReason": "STOP"}]}) == [("text", "Hi")]
-
-
-def test_text_after_a_finish_reason_still_counts() -> None:
-    found = message(
-        said(text("a"), reason="STOP"), said(text("b"), reason="STOP"), said(text("c"), reason="STOP")
-    )
-    assert [block.text for block in parts_of(found)] == ["abc"]
-    assert found.finish_reason == "stop"
 
 
 # Signatures
@@ -116,12 +75,6 @@ def test_the_signature_of_a_thought() -> None:
     )
     assert parts_of(found)[0].options == {"signature": "s", "signed_by": "google"}
     assert [block.type for block in found.blocks] == ["reasoning", "text"]
-
-
-def test_the_first_of_parallel_calls_is_signed() -> None:
-    first = {**call("f", args={"a": 1}), "thoughtSignature": "s1"}
-    found = message(said(first, call("f", args={"a": 2})), STOP)
-    assert [call.metadata.get("signature") for call in found.tool_calls] == ["s1", None]
 
 
 def test_the_other_parts_keep_their_signatures() -> None:

@@ -6,60 +6,19 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from support.gemini import STOP, Chunk, blocks, call, decoded, folded, message, piece, said, text
+from hypothesis import given, settings, strategies as st
+from support.gemini import STOP, Chunk, blocks, call, decoded, message, piece, said, text
 
 import rxdelta as rd
 from rxdelta.core import Fold
-from rxdelta.core.events import BlockDelta, BlockFinish, BlockStart, ToolCallDelta
+from rxdelta.core.events import BlockDelta, BlockFinish, ToolCallDelta
 from rxdelta.formats.gemini.decoder import GeminiDecoder
-
-
-def test_a_call_is_whole_at_once_so_that_its_tool_can_start() -> None:
-    decoder = GeminiDecoder()
-    found = decoder.decode(said(call("f", args={"a": 1}, id="c1")))
-    assert found[1:] == [
-        BlockStart(0, {"type": "tool_call_chunk", "name": "f", "args": {"a": 1}, "id": "c1"}),
-        BlockFinish(0),
-    ]
-
-
-def test_equal_calls_without_an_id_are_two_calls() -> None:
-    same = call("f", args={"a": 1})
-    found = message({**said(same, same), "responseId": "r1"}, STOP)
-    assert [(each.call_id, each.metadata["synthetic_id"]) for each in found.tool_calls] == [
-        ("r1-0-0", True),
-        ("r1-0-1", True),
-    ]
 
 
 @pytest.mark.parametrize("absent", ["", "null", "None"])
 def test_the_spellings_of_no_id(absent: str) -> None:
     (found,) = message(said(call("f", id=absent)), STOP).tool_calls
     assert found.call_id == "call-0-0"
-
-
-def test_stop_with_calls_is_tool_use() -> None:
-    found = message(
-        said(call("f", args={}), reason="STOP", finishMessage="Model generated function call(s).")
-    )
-    assert (found.finish_reason, found.provider_finish_reason) == ("tool_use", "STOP")
-    assert found.metadata == {"finishMessage": "Model generated function call(s)."}
-
-
-@pytest.mark.parametrize(
-    "fields", [{}, {"args": {}}, {"args": None}, {"willContinue": False}, {"partialArgs": []}]
-)
-def test_a_call_without_arguments_is_a_whole_one(fields: Chunk) -> None:
-    (found,) = message(said(call("f", **fields)), STOP).tool_calls
-    assert (found.status, found.arguments) == ("complete", {})
-
-
-def test_a_call_without_a_name_is_invalid() -> None:
-    found = message(said(call(args={"a": 1})), STOP)
-    assert found.tool_calls == ()
-    assert found.invalid_tool_calls[0].error == "the call has no name"
 
 
 # Streamed arguments
@@ -114,24 +73,6 @@ def test_a_streamed_call_ends_with_its_terminator_another_call_or_the_finish(chu
     assert message(*start, *chunks, STOP).tool_calls[0].arguments == {"a": "x"}
 
 
-def test_a_fragment_without_will_continue_is_the_last() -> None:
-    decoder = GeminiDecoder()
-    decoder.decode(said(call("f", willContinue=True)))
-    found = decoder.decode(said(piece("$.a", numberValue=1, more=False)))
-    assert found == [ToolCallDelta(0, '{"a":1'), ToolCallDelta(0, "}"), BlockFinish(0)]
-
-
-def test_all_of_streamed_arguments_in_one_part() -> None:
-    pieces = [{"jsonPath": "$.a", "stringValue": "x"}, {"jsonPath": "$.b", "stringValue": "y"}]
-    (found,) = message(said(call("f", partialArgs=pieces)), STOP).tool_calls
-    assert found.arguments == {"a": "x", "b": "y"}
-
-
-def test_two_streamed_calls_are_two_calls() -> None:
-    one = [said(call("f", willContinue=True)), said(piece("$.a", stringValue="x")), said(call())]
-    assert [each.arguments for each in message(*one, *one, STOP).tool_calls] == [{"a": "x"}, {"a": "x"}]
-
-
 def test_a_fragment_may_repeat_its_calls_id_and_name() -> None:
     found = message(
         said(call("f", id="c1", willContinue=True)),
@@ -180,20 +121,6 @@ def test_arguments_before_those_that_are_streamed() -> None:
     assert found.arguments == {"a": {"b": ["x", "y"]}}
 
 
-@pytest.mark.parametrize(
-    ("path", "arguments"),
-    [
-        ("$['a b'].c", {"a b": {"c": 1}}),
-        ('$["a.b"]', {"a.b": 1}),
-        (r"$['it\'s']", {"it's": 1}),
-        ("$.a-b.ü[0][0]", {"a-b": {"ü": [[1]]}}),
-    ],
-)
-def test_the_ways_to_write_a_path(path: str, arguments: Chunk) -> None:
-    (found,) = message(said(call("f", willContinue=True)), said(piece(path, numberValue=1)), STOP).tool_calls
-    assert found.arguments == arguments
-
-
 @pytest.mark.parametrize("path", ["", "a", "$", "$[0]", "$.", "$..a", "$.a[", "$.a[-1]", "$.a[*]", "$x"])
 def test_what_is_no_path_is_malformed(path: str) -> None:
     decoder = GeminiDecoder()
@@ -226,20 +153,6 @@ def test_a_streamed_call_that_was_cut_off_is_never_one_to_run(reason: str) -> No
     found = message(*start, said(reason=reason))
     assert found.tool_calls == ()
     assert found.invalid_tool_calls[0].arguments == '{"a":"x"'
-
-
-def test_a_streamed_call_in_a_cut_stream_stays_open() -> None:
-    found = folded(said(call("f", willContinue=True)), said(piece("$.a", stringValue="x")))
-    assert (found.status, found.tool_calls[0].status) == ("incomplete", "incomplete")
-
-
-def test_a_finish_reason_in_every_chunk_does_not_end_a_call_that_goes_on() -> None:
-    found = message(
-        said(call("f", willContinue=True), reason="STOP"),
-        said(piece("$.a", stringValue="x"), reason="STOP"),
-        said(call(), reason="STOP"),
-    )
-    assert [each.arguments for each in found.tool_calls] == [{"a": "x"}]
 
 
 def test_a_terminator_too_many_is_nothing() -> None:

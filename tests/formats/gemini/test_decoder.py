@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import base64
 import copy
-import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.gemini import STOP, Chunk, blocks, call, decoded, folded, message, parts_of, piece, said, text
 from support.shared import recordings
 
 import rxdelta as rd
-from rxdelta.core import Fold, events
 from rxdelta.core.events import (
-    DataDelta,
     MessageFinish,
     MessageStart,
     ProviderEvent,
     StreamError,
     UsageUpdate,
 )
-from rxdelta.formats.gemini.decoder import GeminiDecoder, recognises
+from rxdelta.formats.gemini.decoder import GeminiDecoder
 
 # Media
-
-
-@pytest.mark.parametrize(
-    ("mime_type", "kind"),
-    [("image/png", "image"), ("video/mp4", "video"), ("application/pdf", "file"), ("", "file")],
-)
-def test_inline_data_is_a_part_of_its_kind(mime_type: str, kind: str) -> None:
-    blob = {"data": "aGk=", "displayName": "x"} | ({"mimeType": mime_type} if mime_type else {})
-    found = message(said({"inlineData": blob}, {"inlineData": blob}), STOP)
-    known = {"displayName": "x"} | ({"mime_type": mime_type} if mime_type else {})
-    assert [(part.type, part.text, part.options) for part in parts_of(found)] == [(kind, "aGk=", known)] * 2
 
 
 def test_an_image_among_the_thoughts_says_so() -> None:
@@ -44,18 +27,6 @@ def test_an_image_among_the_thoughts_says_so() -> None:
         message(said({"inlineData": {"mimeType": "image/png", "data": "aaaa"}, "thought": True}), STOP)
     )
     assert (part.type, part.options["thought"]) == ("image", True)
-
-
-@pytest.mark.parametrize("sizes", [(3, 3), (1, 1, 1, 1), (4, 2, 5), (2,), (10, 1), (0, 3)])
-def test_audio_in_pieces_is_one_base64_text(sizes: tuple[int, ...]) -> None:
-    sound = [bytes(range(n, n + size)) for n, size in enumerate(sizes)]
-    chunks = [
-        said({"inlineData": {"mimeType": "audio/L16;rate=24000", "data": base64.b64encode(one).decode()}})
-        for one in sound
-    ]
-    (part,) = parts_of(message(*chunks, STOP))
-    assert (part.type, part.options) == ("audio", {"mime_type": "audio/L16;rate=24000"})
-    assert base64.b64decode(part.text or "", validate=True) == b"".join(sound)
 
 
 def test_audio_that_is_no_base64_is_passed_on_as_it_is() -> None:
@@ -68,47 +39,7 @@ def test_audio_of_another_kind_is_another_block() -> None:
     assert [block[0] for block in blocks(said(first, first, second), STOP)] == ["audio", "audio"]
 
 
-def test_a_file_by_its_address() -> None:
-    (part,) = parts_of(
-        message(said({"fileData": {"mimeType": "image/png", "fileUri": "gs://b/x.png"}}), STOP)
-    )
-    assert (part.type, part.options) == ("image", {"mime_type": "image/png", "url": "gs://b/x.png"})
-
-
-def test_a_part_of_an_unknown_kind_is_kept_whole() -> None:
-    (part,) = parts_of(message(said({"hologram": {"depth": 3}, "thoughtSignature": "s"}), STOP))
-    assert part.type == "unsupported"
-    assert part.options == {"hologram": {"depth": 3}, "thoughtSignature": "s"}
-
-
-def test_what_else_a_part_says_is_kept() -> None:
-    (part,) = parts_of(message(said(text("Hi", partMetadata={"a_b": 1})), STOP))
-    assert part.options == {"partMetadata": {"a_b": 1}}
-
-
 # The end
-
-
-@pytest.mark.parametrize(
-    ("word", "reason"),
-    [
-        ("STOP", "stop"),
-        ("MAX_TOKENS", "length"),
-        *(
-            (word, "content_filter")
-            for word in (
-                *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"),
-                *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "LANGUAGE", "ESCALATION"),
-            )
-        ),
-        ("CONTINUATION", "pause"),
-        ("NEW_REASON", "stop"),
-    ],
-)
-def test_finish_reasons(word: str, reason: str) -> None:
-    found = message(said(text("Hi"), reason=word))
-    assert (found.finish_reason, found.provider_finish_reason) == (reason, word)
-    assert found.status == ("length" if reason == "length" else "complete")
 
 
 @pytest.mark.parametrize(
@@ -143,12 +74,6 @@ def test_what_else_a_content_says_is_kept() -> None:
     assert folded(said(text("Hi")), later, STOP).metadata["mood"] == "merry"
 
 
-def test_the_last_finish_reason_counts() -> None:
-    assert (
-        message(said(text("a"), reason="STOP"), said(reason="RECITATION")).finish_reason == "content_filter"
-    )
-
-
 @pytest.mark.parametrize("reason", ["SAFETY", "OTHER", 4])
 def test_a_prompt_that_was_refused_is_a_whole_reply(reason: Any) -> None:
     found = message({"promptFeedback": {"blockReason": reason}, "usageMetadata": {"promptTokenCount": 3}})
@@ -156,11 +81,6 @@ def test_a_prompt_that_was_refused_is_a_whole_reply(reason: Any) -> None:
     assert found.metadata == {"promptFeedback": {"blockReason": reason}}
     assert found.usage is not None
     assert found.usage.input_tokens == 3
-
-
-def test_feedback_that_blocks_nothing_ends_nothing() -> None:
-    feedback = {"promptFeedback": {"blockReason": "BLOCKED_REASON_UNSPECIFIED", "safetyRatings": [{}]}}
-    assert folded({**said(text("Hi")), **feedback}).status == "incomplete"
 
 
 @pytest.mark.parametrize(
@@ -178,14 +98,6 @@ def test_an_error_ends_the_stream(error: Any, told: StreamError) -> None:
     found = decoded(said(text("Hi")), {"error": error}, said(text("!"), reason="STOP"))
     assert found[-1] == told
     assert not any(isinstance(event, MessageFinish) for event in found)
-
-
-def test_what_an_error_says_beyond_its_message_passes() -> None:
-    error = {"code": 499, "message": "Cancelled", "status": "CANCELLED", "details": [{"@type": "x"}]}
-    assert decoded({"error": error}) == [
-        ProviderEvent("google", "error", error),
-        StreamError("Cancelled", "CANCELLED", "499"),
-    ]
 
 
 def test_an_error_makes_no_call_complete() -> None:
@@ -206,24 +118,6 @@ def usage(**figures: Any) -> Chunk:
     return {**said(text("a")), "usageMetadata": figures}
 
 
-def test_usage_is_merged_figure_by_figure_and_the_newest_counts() -> None:
-    found = message(
-        usage(trafficType="ON_DEMAND"),
-        usage(promptTokenCount=169, candidatesTokenCount=40),
-        usage(promptTokenCount=79, candidatesTokenCount=12, thoughtsTokenCount=9, trafficType=None),
-        usage(trafficType="ON_DEMAND", promptTokensDetails=[]),
-        STOP,
-    ).usage
-    assert found is not None
-    assert (found.input_tokens, found.output_tokens) == (79, 12)  # no thoughts in it
-    assert found.raw == {
-        "trafficType": "ON_DEMAND",
-        "promptTokenCount": 79,
-        "candidatesTokenCount": 12,
-        "thoughtsTokenCount": 9,
-    }
-
-
 def test_usage_is_told_on_change() -> None:
     found = decoded(usage(promptTokenCount=1), usage(promptTokenCount=1), usage(promptTokenCount=2), STOP)
     assert [event.usage.input_tokens for event in found if isinstance(event, UsageUpdate)] == [2]
@@ -238,28 +132,6 @@ def test_usage_in_a_malformed_chunk_is_told_with_the_next() -> None:
         decoder.decode({"candidates": [[]], "usageMetadata": {"promptTokenCount": 3}})
     found = [*decoder.decode(STOP), *decoder.close()]
     assert [event.usage.input_tokens for event in found if isinstance(event, UsageUpdate)] == [3]
-
-
-def test_output_that_is_all_thought_is_unknown_which_is_not_0() -> None:
-    found = message(usage(promptTokenCount=30, thoughtsTokenCount=1947), STOP).usage
-    assert found is not None
-    assert (found.input_tokens, found.output_tokens) == (30, None)
-
-
-# Several candidates
-
-
-def test_candidates_are_choices() -> None:
-    chunk = {
-        "candidates": [
-            {"content": {"parts": [text("a")]}},
-            {"index": 1, "content": {"parts": [text("b")]}, "finishReason": "MAX_TOKENS"},
-        ]
-    }
-    chunks = [chunk, {"candidates": [{"index": 1, "content": {"parts": [text("c")]}}]}, STOP]
-    assert message(*chunks).text == "a"
-    assert message(*chunks, choice=1).text == "bc"
-    assert message(*chunks, choice=1).status == "length"
 
 
 # Metadata
@@ -349,23 +221,6 @@ WHOLE = {
     "modelVersion": "gemini-x",
     "responseId": "r1",
 }
-
-
-def test_a_list_of_responses_is_a_stream() -> None:
-    stream = [said(text("Hi")), said(text("!"), reason="STOP")]
-    assert message(stream) == message(*stream)
-    assert decoded([{"error": {"code": 400, "message": "x", "status": "INVALID_ARGUMENT"}}]) == [
-        StreamError("x", "INVALID_ARGUMENT", "400")
-    ]
-
-
-def test_a_body_is_read_as_its_stream() -> None:
-    (candidate,) = WHOLE["candidates"]
-    parts = candidate["content"]["parts"]
-    envelope = {name: WHOLE[name] for name in ("modelVersion", "responseId")}
-    stream = [{**envelope, **said(part)} for part in parts]
-    last = {**envelope, "usageMetadata": WHOLE["usageMetadata"], **STOP}
-    assert message(*stream, last) == message(WHOLE)
 
 
 def dumps(chunk: Chunk) -> list[Any]:
@@ -460,85 +315,3 @@ def test_a_hostile_index_is_refused() -> None:
         GeminiDecoder().decode(
             said(call("f", partialArgs=[{"jsonPath": f"$.a[{'9' * 5000}]", "numberValue": 1}]))
         )
-
-
-def test_what_came_before_the_fault_is_not_lost() -> None:
-    decoder, fold = GeminiDecoder(), Fold()
-    with pytest.raises(rd.errors.MalformedChunkError):
-        decoder.decode(said(text("a"), 1))
-    for event in [*decoder.decode(said(text("b"), reason="STOP")), *decoder.close()]:
-        fold.step(event)
-    assert fold.snapshot.text == "ab"
-
-
-PARTS = st.sampled_from(
-    [
-        text("a"), text("b", thought=True), text("", thoughtSignature="s"), call("f", args={"a": 1}),
-        call("f", willContinue=True), piece("$.a", stringValue="x"), piece("$.a[1].b", numberValue=1), call(),
-        {"executableCode": {"code": "1"}}, {"codeExecutionResult": {"output": "1"}}, {"toolResponse": {}},
-        {"inlineData": {"mimeType": "audio/x", "data": "YQ=="}}, {"inlineData": {"mimeType": "image/x"}}, {"x": 1},
-    ]
-)  # fmt: skip
-RESPONSES = st.builds(
-    lambda parts, reason, index: said(*parts, reason=reason, **({} if index is None else {"index": index})),
-    st.lists(PARTS, max_size=3),
-    st.sampled_from([None, None, "STOP", "MAX_TOKENS"]),
-    st.sampled_from([None, 0, 1]),
-) | st.sampled_from([{"error": {"message": "x"}}, {}, {"usageMetadata": {"promptTokenCount": 1}}])
-
-
-@pytest.mark.slow
-@settings(max_examples=200, deadline=None)
-@given(chunks=st.lists(RESPONSES, max_size=8))
-def test_any_parts_in_any_order_keep_the_protocol(chunks: list[Chunk]) -> None:
-    found = decoded(*chunks)
-    assert [events.from_dict(event.to_dict()) for event in found] == found
-    for choice in (0, 1):
-        whole = folded(*chunks, choice=choice)
-        if whole.status != "incomplete":
-            assert (
-                rd.Message.from_dict(json.loads(json.dumps(whole.to_message().to_dict())))
-                == whole.to_message()
-            )
-
-
-# Recognising
-
-
-@pytest.mark.parametrize(
-    "chunk",
-    [
-        said(text("Hi")),
-        said(),
-        {"promptFeedback": {"blockReason": "SAFETY"}},
-        {"usageMetadata": {"promptTokenCount": 1}, "modelVersion": "gemini-x"},
-        {"usage_metadata": {"prompt_token_count": 1}, "candidates": None},
-        {"candidates": [{"content": {"parts": [{"function_call": {"name": "f"}}]}}]},
-        {"error": {"code": 429, "message": "x", "status": "RESOURCE_EXHAUSTED"}},
-    ],
-)
-def test_recognises_its_own(chunk: Chunk) -> None:
-    assert recognises(chunk)
-    assert rd.providers.detect(chunk) == "gemini"
-
-
-@pytest.mark.parametrize(
-    "chunk",
-    [
-        {},
-        {"error": {"message": "x", "type": "server_error", "code": "x"}},
-        {"error": {"code": 400, "message": "x", "metadata": {}}},
-        {"type": "AIMessageChunk", "content": "", "usage_metadata": {}},
-        {"choices": [], "usage": {}},
-        {"candidates": "x"},
-        {"serverContent": {}, "usageMetadata": {}},
-        {"event_type": "step.start", "usageMetadata": {}},
-    ],
-)
-def test_does_not_recognise_others(chunk: Chunk) -> None:
-    assert not recognises(chunk)
-
-
-def test_a_data_delta_is_what_an_image_grows_by() -> None:
-    found = decoded(said({"inlineData": {"mimeType": "image/png", "data": "aaaa"}}), STOP)
-    assert DataDelta(0, "aaaa") in found

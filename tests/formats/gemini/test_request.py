@@ -137,37 +137,6 @@ def test_a_code_s_result_that_somebody_wrote_may_be_a_text() -> None:
     ]
 
 
-def test_a_made_up_id_is_sent_neither_with_the_call_nor_with_its_result() -> None:
-    message = decoded(
-        {"functionCall": {"name": "f", "args": {}}}, {"functionCall": {"name": "g", "args": {}}}
-    )
-    first, second = message.tool_calls
-    contents = written(message, rd.ToolResult(second.call_id, "2"), rd.ToolResult(first.call_id, "1"))[
-        "contents"
-    ]
-    assert contents[1]["parts"] == [
-        {"functionResponse": {"name": "f", "response": {"output": "1"}}},
-        {"functionResponse": {"name": "g", "response": {"output": "2"}}},
-    ]
-    assert contents[0]["parts"][0] == {"functionCall": {"name": "f", "args": {}}}
-
-
-@pytest.mark.parametrize(
-    ("content", "failed", "response"),
-    [
-        ({"a": 1}, False, {"a": 1}),
-        ("text", False, {"output": "text"}),
-        ([1, 2], False, {"output": [1, 2]}),
-        (None, False, {"output": ""}),
-        ("no such file", True, {"error": "no such file"}),
-        ({"code": 1}, True, {"error": {"code": 1}}),
-    ],
-)
-def test_a_result_is_an_object(content: Any, failed: bool, response: Any) -> None:
-    answer = written(reply(call("a", "f")), rd.ToolResult("a", content, failed))["contents"][1]
-    assert answer["parts"] == [{"functionResponse": {"id": "a", "name": "f", "response": response}}]
-
-
 def test_a_result_for_what_stands_there_in_the_provider_s_own_form() -> None:
     own = {"role": "model", "parts": [{"functionCall": {"id": "z", "name": "g", "args": {}}}, {"text": ""}]}
     contents = written(own, rd.ToolResult("z", 1), rd.ToolResult("y", 2))["contents"]
@@ -227,16 +196,3 @@ def test_what_came_from_another_provider_and_has_no_place_is_left_out() -> None:
 )  # fmt: skip
 def test_media(part: rd.ContentPart, expected: Any) -> None:
     assert written(user(text("See:"), part))["contents"][0]["parts"] == [{"text": "See:"}, expected]
-
-
-@pytest.mark.parametrize(
-    ("role", "part"),
-    [
-        ("user", rd.ContentPart("image", None, {"file_id": "f1"})),
-        ("user", rd.ContentPart("refusal", "No.")),
-        ("system", rd.ContentPart("image", "QUJD")),
-    ],
-)
-def test_what_a_person_says_and_the_format_cannot_is_refused(role: str, part: rd.ContentPart) -> None:
-    with pytest.raises(rd.InvalidValueError, match=f"{part.type} from the {role}, which gemini"):
-        written(rd.Message(role=role, blocks=[part]))

@@ -47,29 +47,3 @@ def test_a_result_without_an_id_is_of_the_newest_code() -> None:
         second.call_id,
     )
     assert first_result.options["status"] == "error"
-
-
-def test_a_tool_of_the_provider_and_its_response() -> None:
-    found = message(
-        said({"toolCall": {"toolType": "GOOGLE_MAPS", "id": "t1", "args": {"q": "x"}}}),
-        said(
-            {"toolResponse": {"toolType": "GOOGLE_MAPS", "id": "t1", "response": {"places": []}}},
-            reason="STOP",
-        ),
-    )
-    tool, response = found.blocks
-    assert isinstance(tool, rd.ToolCall)
-    assert (tool.type, tool.call_id, tool.name, tool.arguments) == (
-        "server_tool_call",
-        "t1",
-        "GOOGLE_MAPS",
-        {"q": "x"},
-    )
-    assert isinstance(response, rd.ContentPart)
-    assert response.options == {
-        "tool_call_id": "t1",
-        "toolType": "GOOGLE_MAPS",
-        "provider_type": "toolResponse",
-        "output": {"places": []},
-    }
-    assert found.finish_reason == "stop"

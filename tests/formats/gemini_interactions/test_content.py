@@ -8,7 +8,6 @@ import pytest
 from support.gemini_interactions import (
     CREATED,
     completed,
-    decoded,
     delta,
     message,
     parts_of,
@@ -17,25 +16,6 @@ from support.gemini_interactions import (
 )
 
 import rxdelta as rd
-from rxdelta.core.events import (
-    BlockFinish,
-    BlockStart,
-    MessageFinish,
-    MessageStart,
-    TextDelta,
-)
-
-
-def test_a_text_from_start_to_finish() -> None:
-    found = decoded(CREATED, *step(0, "model_output", text(0, "Hel"), text(0, "lo")), completed())
-    assert found == [
-        MessageStart("v1_1", "gemini-x"),
-        BlockStart(0, {"type": "text", "text": ""}),
-        TextDelta(0, "Hel"),
-        TextDelta(0, "lo"),
-        BlockFinish(0),
-        MessageFinish("stop", "completed"),
-    ]
 
 
 def test_a_start_may_hold_the_beginning() -> None:
@@ -104,24 +84,6 @@ def test_annotations_are_the_texts_citations() -> None:
         annotation,
     )
     assert (second.url, second.title) == ("gs://x", "x")
-
-
-def test_media_are_blocks_and_audio_goes_on() -> None:
-    deltas = [
-        text(0, "a"),
-        delta(0, "image", mime_type="image/png", data="aaaa"),
-        delta(0, "audio", mime_type="audio/l16", data="bbbb", sample_rate=24000),
-        delta(0, "audio", mime_type="audio/l16", data="cccc"),
-        delta(0, "video", uri="gs://v", mime_type="video/mp4"),
-        delta(0, "document", data="dddd"),
-        text(0, "b"),
-    ]
-    found = message(CREATED, *step(0, "model_output", *deltas), completed())
-    assert [(part.type, part.text) for part in parts_of(found)] == [
-        ("text", "a"), ("image", "aaaa"), ("audio", "bbbbcccc"), ("video", None), ("file", "dddd"), ("text", "b"),
-    ]  # fmt: skip
-    assert parts_of(found)[2].options == {"mime_type": "audio/l16", "sample_rate": 24000}
-    assert parts_of(found)[3].options == {"mime_type": "video/mp4", "url": "gs://v"}
 
 
 def test_audio_in_pieces_is_one_base64_text() -> None:

@@ -101,12 +101,6 @@ def test_steps_go_back_as_they_came(found: list[dict[str, Any]]) -> None:
     assert steps(decoded(*found)) == found
 
 
-def test_a_made_up_id_goes_back_on_both_sides_as_a_call_must_have_one() -> None:
-    message = decoded({"type": "function_call", "name": "f", "arguments": {}})
-    made, answer = steps(message, rd.ToolResult(message.tool_calls[0].call_id, "x"))
-    assert made["id"] == answer["call_id"] == "v1-0"
-
-
 @pytest.mark.parametrize(
     ("content", "failed", "result"),
     [
@@ -130,21 +124,6 @@ def test_a_result_for_what_stands_there_in_the_provider_s_own_form() -> None:
         own,
         {"type": "function_result", "call_id": "z", "result": "x"},
     ]
-
-
-def test_results_come_in_the_calls_order_behind_their_reply() -> None:
-    message = reply(call("a"), call("b"))
-    found = steps(message, "Hurry!", rd.ToolResult("b", "2"), rd.ToolResult("a", "1"))
-    assert [step.get("result") for step in found] == [None, None, "1", "2", None]
-
-
-def test_an_invalid_call_goes_back_with_its_text_and_what_was_wrong() -> None:
-    invalid = rd.ToolCall(
-        call_id="a", name="f", arguments='{"x": ', type="invalid_tool_call", error="cut off"
-    )
-    made, answer = steps(reply(invalid))
-    assert made["arguments"] == {"invalid_arguments": '{"x": '}
-    assert (answer["is_error"], "cut off" in answer["result"]) == (True, True)
 
 
 def test_without_reasoning_thoughts_and_signatures_are_left_out() -> None:
@@ -200,16 +179,3 @@ def test_what_came_from_another_provider_and_has_no_place_is_left_out() -> None:
 )  # fmt: skip
 def test_media(part: rd.ContentPart, expected: Any) -> None:
     assert steps(user(text("Hi"), part)) == [{"type": "user_input", "content": [TEXT, expected]}]
-
-
-@pytest.mark.parametrize(
-    ("role", "part"),
-    [
-        ("user", rd.ContentPart("image", None, {"file_id": "f1"})),
-        ("user", rd.ContentPart("refusal", "No.")),
-        ("system", rd.ContentPart("image", "QUJD")),
-    ],
-)
-def test_what_a_person_says_and_the_format_cannot_is_refused(role: str, part: rd.ContentPart) -> None:
-    with pytest.raises(rd.InvalidValueError, match=f"{part.type} from the {role}, which gemini-interactions"):
-        written(rd.Message(role=role, blocks=[part]))

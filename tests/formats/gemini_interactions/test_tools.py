@@ -19,52 +19,8 @@ from support.gemini_interactions import (
 
 import rxdelta as rd
 from rxdelta.core.events import (
-    BlockDelta,
-    BlockFinish,
     ProviderEvent,
-    ToolCallDelta,
 )
-from rxdelta.formats.gemini_interactions.decoder import GeminiInteractionsDecoder
-
-
-def test_arguments_are_text_although_the_start_has_an_object() -> None:
-    pieces = [delta(0, "arguments_delta", arguments=piece) for piece in ('{"a": ', "1}")]
-    chunks = [
-        CREATED,
-        *step(0, "function_call", *pieces, id="c1", name="f", arguments={}, signature=""),
-        completed("requires_action"),
-    ]
-    (call,) = message(*chunks).tool_calls
-    assert (call.call_id, call.name, call.arguments, call.metadata) == ("c1", "f", {"a": 1}, {})
-    assert message(*chunks).finish_reason == "tool_use"
-
-
-def test_a_call_with_arguments_is_finished_at_its_stop() -> None:
-    decoder = GeminiInteractionsDecoder()
-    for chunk in [
-        CREATED,
-        start(0, "function_call", id="c1", name="f", arguments={}),
-        delta(0, "arguments_delta", arguments="{}"),
-    ]:
-        decoder.decode(chunk)
-    assert decoder.decode(stop(0)) == [BlockFinish(0)]
-
-
-def test_arguments_may_come_whole() -> None:
-    (call,) = message(
-        CREATED, *step(0, "function_call", id="c1", name="f", arguments={"a": 1}), completed()
-    ).tool_calls
-    assert call.arguments == {"a": 1}
-    whole = delta(0, "function_call", arguments={"a": 2}, signature="s")
-    (call,) = message(
-        CREATED, *step(0, "function_call", whole, id="c1", name="f", arguments={}), completed()
-    ).tool_calls
-    assert (call.arguments, call.metadata) == ({"a": 2}, {"signature": "s", "signed_by": "google"})
-
-
-def test_a_call_without_an_id_gets_one() -> None:
-    (call,) = message(CREATED, *step(0, "function_call", name="f"), completed()).tool_calls
-    assert (call.call_id, call.metadata["synthetic_id"]) == ("v1_1-0", True)
 
 
 def test_arguments_may_bring_the_id_and_signature_of_their_call() -> None:
@@ -152,29 +108,6 @@ def test_a_result_may_say_only_later_which_call_it_is_of() -> None:
     assert part.options["tool_call_id"] == "s1"
 
 
-def test_a_result_comes_whole_in_its_start() -> None:
-    (part,) = parts_of(
-        message(CREATED, *step(0, "url_context_result", call_id="x", result=[1], signature="s"), completed())
-    )
-    assert part.options == {
-        "tool_call_id": "x",
-        "provider_type": "url_context_result",
-        "output": [1],
-        "signature": "s",
-        "signed_by": "google",
-    }
-
-
-def test_a_tool_of_an_mcp_server_has_a_name() -> None:
-    fields = {"id": "m1", "name": "roll", "server_name": "dice", "arguments": {"n": 1}}
-    (call,) = (
-        block for block in message(CREATED, *step(0, "mcp_server_tool_call", **fields), completed()).blocks
-    )
-    assert isinstance(call, rd.ToolCall)
-    assert (call.type, call.name, call.arguments) == ("server_tool_call", "roll", {"n": 1})
-    assert call.metadata == {"provider_type": "mcp_server_tool_call", "server_name": "dice"}
-
-
 def test_steps_that_the_client_put_in_are_no_part_of_the_reply() -> None:
     put_in = step(0, "user_input", content=[{"type": "text", "text": "Hi"}])
     found = decoded(CREATED, *put_in, *step(1, "function_result", call_id="c", result="x"), completed())
@@ -191,20 +124,6 @@ def test_an_unknown_step_is_kept_whole_and_its_deltas_pass() -> None:
     assert ProviderEvent("google", "hologram_delta", change) in found
     (part,) = parts_of(message(CREATED, *step(0, "hologram", change, depth=2), completed()))
     assert part.options["depth"] == 2
-
-
-def test_a_piece_of_arguments_is_one_event_and_may_bring_more() -> None:
-    decoder = GeminiInteractionsDecoder()
-    piece = delta(0, "arguments_delta", arguments="1")
-    for chunk in (CREATED, start(0, "function_call", id="c", name="f"), piece):
-        decoder.decode(chunk)
-    assert list(decoder.decode(piece)) == [ToolCallDelta(0, "1")]
-    signed = delta(0, "arguments_delta", arguments="2", signature="s")
-    assert list(decoder.decode(signed)) == [
-        BlockDelta(0, {"signature": "s", "signed_by": "google"}),
-        ToolCallDelta(0, "2"),
-    ]
-    assert [type(event) for event in decoder.decode(stop(0))] == [BlockFinish]
 
 
 def test_a_piece_of_arguments_behind_whole_ones_makes_the_call_invalid() -> None:

@@ -15,7 +15,7 @@ from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolCallTransformer, ToolNode, tools_condition
 from support.scripted_model import Reply, ScriptedModel
 
-__all__ = ["GRAPHS", "MODES", "Case", "as_json", "items_of", "on_the_wire"]
+__all__ = ["GRAPHS", "MODES", "Case", "as_json", "items_of"]
 
 A = Reply("msg_a", ("alpha ", "one ", "uno"), usage=(5, 7))
 B = Reply("msg_b", ("beta ", "two ", "dos ", "tres"), usage=(4, 9))
@@ -143,11 +143,3 @@ def items_of(case: Case, mode: str) -> list[Any]:
 def as_json(items: list[Any]) -> list[Any]:
     """The items as a server sends them: no object is the same as another."""
     return [json.loads(json.dumps(item, default=lambda value: value.model_dump())) for item in items]
-
-
-def on_the_wire(items: list[Any]) -> list[Any]:
-    """What `astream_events(version="v3")` emits, as the agent protocol sends it: without the metadata."""
-    sent = as_json([item for item in items if item["method"] == "messages"])
-    for item in sent:
-        item["params"]["data"], _ = item["params"]["data"]
-    return sent

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from formats.langchain.chunks import Chunk, chunk, decoded
+from formats.langchain.chunks import chunk, decoded
 
 import rxdelta as rd
-
-Item = tuple[Chunk, dict[str, Any]]
 
 
 def at(node: str = "n:1", **more: Any) -> dict[str, Any]:
@@ -37,63 +35,6 @@ def test_a_message_keeps_its_run_when_the_id_of_its_chunks_changes() -> None:
         stream = [chunk("a", id="msg_1"), chunk("b", id="lc_run--1"), chunk("c", id="lc_run--1", **LAST)]
         items = [(stream[0], metadata), (stream[1], second), (stream[2], second)]
         assert texts(*items) == {"n:1/msg_1": "abc"}
-
-
-def test_the_very_metadata_tell_the_messages_of_one_node_apart() -> None:
-    first, second = at(), at()
-    items = [
-        (chunk("a", id="msg_1"), first),
-        (chunk("x", id="msg_2"), second),
-        (chunk("y", id="lc_run--2"), second),
-        (chunk("b", id="lc_run--1"), first),
-        (chunk("c", id="item_1"), first),  # OpenAI's Responses name the item, too
-    ]
-    assert texts(*items) == {"n:1/msg_1": "abc", "n:1/msg_2": "xy"}
-
-
-def test_copies_of_metadata_tell_messages_apart_where_they_differ() -> None:
-    items = [
-        (chunk("a", id="msg_1"), at(ls_provider="one")),
-        (chunk("x", id="msg_2"), at(ls_provider="other")),
-        (chunk("y", id="lc_run--2"), at(ls_provider="other")),
-        (chunk("b", id="lc_run--1"), at(ls_provider="one")),
-    ]
-    assert texts(*items) == {"n:1/msg_1": "ab", "n:1/msg_2": "xy"}
-
-
-def test_without_evidence_nothing_is_woven() -> None:
-    items = [
-        (chunk("a", id="msg_1"), at()),
-        (chunk("x", id="msg_2"), at()),
-        (chunk("y", id="lc_run--2"), at()),
-        (chunk("b", id="lc_run--1"), at()),
-    ]
-    runs = {"n:1/msg_1": "a", "n:1/msg_2": "x", "n:1/lc_run--2": "y", "n:1/lc_run--1": "b"}
-    assert texts(*items) == runs
-    shared = at()
-    assert texts((chunk("a", id="lc_run--1"), shared), (chunk("x", id="lc_run--2"), shared)) == {
-        "n:1/lc_run--1": "a",
-        "n:1/lc_run--2": "x",
-    }
-
-
-def test_a_chunk_without_an_id_continues_the_only_open_message_of_its_node() -> None:
-    assert texts((chunk("a", id="m"), at()), (chunk("b"), at())) == {"n:1/m": "ab"}
-    assert texts((chunk("a"), at()), (chunk("b"), at()), (chunk("c"), at("m:1"))) == {"n:1": "ab", "m:1": "c"}
-    two = [(chunk("a", id="msg_1"), at()), (chunk("x", id="msg_2"), at())]
-    assert texts(*two, (chunk("?"), at()), (chunk("!"), at())) == {
-        "n:1/msg_1": "a",
-        "n:1/msg_2": "x",
-        "n:1": "?!",
-    }
-    whole = {"type": "ai", "content": "a"}
-    assert [
-        event.run_id for event in decoded((whole, at()), (whole, at())) if event.event == "message-start"
-    ] == ["n:1"] * 2
-
-
-def test_one_id_in_two_nodes_is_two_messages() -> None:
-    assert texts((chunk("a", id="m"), at()), (chunk("x", id="m"), at("o:1"))) == {"n:1/m": "a", "o:1/m": "x"}
 
 
 def test_a_message_that_repeats_what_streamed_is_left_out() -> None:

@@ -10,16 +10,6 @@ from formats.langchain.chunks import LAST, blocks, call, chunk, decoded, folded
 import rxdelta as rd
 
 
-def test_fragments_of_a_call_are_joined_by_index() -> None:
-    assert blocks(
-        chunk(tool_call_chunks=[call('{"a":', name="f", id="i"), call('{"b":', 1, name="g", id="j")]),
-        chunk(tool_call_chunks=[call("2}", 1), call("1}")]),
-    ) == [
-        {"type": "tool_call", "call_id": "i", "name": "f", "arguments": {"a": 1}, "status": "complete"},
-        {"type": "tool_call", "call_id": "j", "name": "g", "arguments": {"b": 2}, "status": "complete"},
-    ]
-
-
 def test_another_id_at_an_index_is_another_call_and_what_has_none_goes_on_with_the_open_one() -> None:
     reply = folded(
         chunk(tool_call_chunks=[call("", name="f", id="i")]),
@@ -46,11 +36,6 @@ def test_null_is_whole_so_fragments_go_on_with_the_next_call() -> None:
         ("i", {}),
         ("j", {"b": 2}),
     ]
-
-
-def test_a_call_without_an_index_is_whole_and_may_start_at_once() -> None:
-    events = decoded(chunk(tool_call_chunks=[call("{}", None, name="f", id="i")]), close=False)
-    assert [event.event for event in events][-1] == "content-block-finish"
 
 
 @pytest.mark.parametrize("index", [-1, -7, 0, "0", "-3"])
@@ -100,31 +85,6 @@ def test_a_call_without_an_id_gets_one_that_a_later_one_replaces() -> None:
     assert (block.call_id, block.metadata["synthetic_id"]) == ("i", False)
 
 
-def test_a_call_in_the_content_and_beside_it_is_one() -> None:
-    told = blocks(
-        chunk(
-            [{"type": "tool_use", "id": "i", "name": "f", "input": {}, "index": 1}],
-            tool_call_chunks=[call("", 1, name="f", id="i")],
-        ),
-        chunk(
-            [{"type": "input_json_delta", "partial_json": "{}", "index": 1}],
-            tool_call_chunks=[call("{}", 1)],
-        ),
-    )
-    assert told == [{"type": "tool_call", "call_id": "i", "name": "f", "arguments": {}, "status": "complete"}]
-
-
-def test_a_fragment_in_the_content_counts_by_another_index_and_is_still_not_told_twice() -> None:
-    told = blocks(
-        chunk(
-            [{"type": "tool_use", "id": "i", "name": "f", "index": 3}],
-            tool_call_chunks=[call("", 0, name="f", id="i")],
-        ),
-        chunk([{"type": "tool_use", "input": "{}", "index": 3}], tool_call_chunks=[call("{}", 0)]),
-    )
-    assert [(one["call_id"], one["arguments"]) for one in told] == [("i", {})]
-
-
 def test_a_standard_call_in_the_content_has_its_own_index_and_what_the_provider_adds() -> None:
     told = blocks(
         chunk(
@@ -156,16 +116,6 @@ def test_a_call_that_stands_in_the_content_alone_is_read() -> None:
         {"type": "tool_call_chunk", "args": "}", "index": "lc_0"},
     ]
     assert [one["arguments"] for one in blocks(*(chunk([part]) for part in parts))] == [{}]
-
-
-def test_calls_that_langchain_made_of_fragments_are_not_read_twice() -> None:
-    parsed = [{"name": "f", "args": {"a": "Po"}, "id": "i", "type": "tool_call"}]
-    (block,) = folded(
-        chunk(tool_call_chunks=[call('{"a": "Po', name="f", id="i")], tool_calls=parsed),
-        chunk(tool_call_chunks=[call('rt"}')], tool_calls=[], invalid_tool_calls=[]),
-        LAST,
-    ).tool_calls
-    assert rd.core.thaw(block.arguments) == {"a": "Port"}
 
 
 def test_the_old_function_call_is_a_call() -> None:

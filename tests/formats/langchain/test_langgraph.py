@@ -21,7 +21,6 @@ from formats.langchain.graphs import (
     as_json,
     graph,
     items_of,
-    on_the_wire,
     speaks,
 )
 from reactivex import operators as ops
@@ -80,14 +79,6 @@ def test_each_run_is_what_its_model_said(mode: str, name: str, provider: str) ->
     assert Counter(map(told, found)) == Counter(map(said, case.replies))
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("name", [one for one in GRAPHS if one != "parallel in one node"])
-def test_messages_sent_as_json_say_the_same(name: str, provider: str) -> None:
-    case = GRAPHS[name](provider)
-    runs = lanes(decoded(*as_json(items_of(case, "messages"))))
-    assert Counter(told(fold(events)) for events in runs.values()) == Counter(map(said, case.replies))
-
-
 def test_json_does_not_tell_whose_the_first_chunks_of_one_node_are_and_nothing_is_woven() -> None:
     """The provider's id is in the first chunk only, and the copies of both metadata are equal."""
     case = GRAPHS["parallel in one node"]("anthropic")
@@ -100,20 +91,6 @@ def test_json_does_not_tell_whose_the_first_chunks_of_one_node_are_and_nothing_i
     ]
 
 
-@pytest.mark.parametrize("name", ["one", "in a row", "subgraph", "tool"])
-def test_the_agent_protocol_has_one_message_at_a_time_in_a_namespace(name: str) -> None:
-    case = GRAPHS[name]("anthropic")
-    sent = on_the_wire(items_of(case, "events v3"))
-    found: list[list[rd.Event]] = []
-    for run_id, events in lanes(decoded(*sent)).items():
-        assert run_id in {"|".join(item["params"]["namespace"]) or None for item in sent}
-        for event in events:
-            if isinstance(event, rd.events.MessageStart):
-                found.append([])
-            found[-1].append(event)
-    assert Counter(told(fold(events)) for events in found) == Counter(map(said, case.replies))
-
-
 def test_the_parent_says_what_called_the_model() -> None:
     items = items_of(GRAPHS["tool"]("anthropic"), "events v2")
     starts = [event for event in decoded(*items) if isinstance(event, rd.events.MessageStart)]
@@ -123,16 +100,6 @@ def test_the_parent_says_what_called_the_model() -> None:
         items = items_of(GRAPHS["tool"]("anthropic"), mode)
         starts = [event for event in decoded(*items) if isinstance(event, rd.events.MessageStart)]
         assert [str(start.parent_run_id).partition(":")[0] for start in starts] == ["agent", "tools", "agent"]
-
-
-@pytest.mark.parametrize("mode", ["events v2", "messages", "all modes of subgraphs", "tools in events v3"])
-def test_what_a_tool_returns_ends_its_call(mode: str) -> None:
-    items = items_of(GRAPHS["tool"]("anthropic"), mode)
-    runs = rx.from_iterable(items).pipe(rd.decode("langchain"), rd.group_by_run())
-    last = runs.pipe(ops.flat_map(lambda one: one.pipe(rd.scan_deltas(), ops.last())), ops.to_list()).run()
-    (asks,) = (one for one in last if one.tool_calls)
-    assert asks.all_tools_terminal()
-    assert asks.tool_calls[0].result == rd.ToolResult("c1", "high at six")
 
 
 def test_a_model_that_does_not_stream_is_read_where_it_ends() -> None:

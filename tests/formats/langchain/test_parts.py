@@ -12,23 +12,6 @@ import rxdelta as rd
 MEDIA = {"type": "image", "mime_type": "image/png"}
 
 
-def test_parts_with_one_index_are_joined_and_those_without_stay_apart() -> None:
-    def text(said: str, **index: Any) -> Chunk:
-        return {"type": "text", "text": said, **index}
-
-    assert [one["text"] for one in blocks(chunk([text("He", index=0)]), chunk([text("llo", index=0)]))] == [
-        "Hello"
-    ]
-    assert [
-        one["text"] for one in blocks(chunk([text("He", index="lc_1")]), chunk([text("y", index="lc_1")]))
-    ] == ["Hey"]
-    assert [one["text"] for one in blocks(chunk([text("He")]), chunk([text("llo")]))] == ["He", "llo"]
-    assert [one["text"] for one in blocks(chunk([text("He", index="a")]), chunk([text("y", index="a")]))] == [
-        "He",
-        "y",
-    ]
-
-
 def test_a_string_after_a_list_is_a_text_of_its_own() -> None:
     told = blocks(chunk("a"), chunk([{"type": "text", "text": "b", "index": 0}]), chunk("c"), chunk("d"))
     assert [one["text"] for one in told] == ["a", "b", "cd"]
@@ -225,14 +208,6 @@ def test_a_signature_among_the_extras_is_where_all_others_have_theirs() -> None:
     assert [one["type"] for one in told] == ["text", "tool_call", "reasoning"]
 
 
-def test_a_part_of_another_type_at_an_index_is_another_block() -> None:
-    told = blocks(
-        chunk([{"type": "reasoning", "reasoning": "a", "index": 0}]),
-        chunk([{"type": "text", "text": "b", "index": 0}]),
-    )
-    assert [(one["type"], one["text"]) for one in told] == [("reasoning", "a"), ("text", "b")]
-
-
 def test_a_field_that_grows_is_told_whole_in_few_events() -> None:
     parts = [chunk([{"type": "x", "v": "ab", "index": 0}]) for _ in range(2_000)]
     events = decoded(*parts, LAST)
@@ -255,14 +230,6 @@ def test_what_is_left_of_the_kwargs_stays_with_the_message() -> None:
         chunk("a", additional_kwargs={"x": "1", "n": 1}), chunk("b", additional_kwargs={"x": "2", "n": 1})
     )
     assert told["metadata"] == {"additional_kwargs": {"x": "12", "n": 1}}
-
-
-def test_a_piece_of_arguments_at_the_index_of_a_text_belongs_to_no_text() -> None:
-    told = blocks(
-        chunk([{"type": "text", "text": "a", "index": 1}]),
-        chunk([{"type": "input_json_delta", "partial_json": "{", "index": 1}]),
-    )
-    assert [one["type"] for one in told] == ["text", "invalid_tool_call"]
 
 
 @pytest.mark.parametrize(

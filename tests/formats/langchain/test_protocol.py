@@ -2,53 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
-from formats.langchain.chunks import USAGE, Chunk, chunk, decoded, folded
-from support.replies import ANTHROPIC, OPENAI
+from formats.langchain.chunks import Chunk, decoded
 
 import rxdelta as rd
-
-
-@pytest.mark.parametrize(
-    ("wire_format", "chunks"), [("openai-chat", OPENAI), ("anthropic-messages", ANTHROPIC)]
-)
-def test_our_own_events_in_their_wire_form_are_read_again(wire_format: str, chunks: list[Chunk]) -> None:
-    decoder = rd.providers.decoder(wire_format)
-    events = [*(event for one in chunks for event in decoder.decode(one)), *decoder.close()]
-    assert decoded(*(event.to_dict() for event in events)) == events
-    assert {rd.providers.detect(event.to_dict()) for event in events} == {"langchain"}
-
-
-EVENTS: list[rd.events.Event] = [
-    rd.events.MessageStart("m", "model", rd.TokenUsage(1, 2), {"a": 1}),
-    rd.events.BlockStart("lc_0", {"type": "text", "text": ""}),
-    rd.events.BlockStart(-1, {"type": "text", "text": ""}, choice=2),
-    rd.events.TextDelta(0, "Hi"),
-    rd.events.ReasoningDelta(0, "Hm"),
-    rd.events.DataDelta(0, "AA"),
-    rd.events.ToolCallDelta(0, "{"),
-    rd.events.BlockDelta(0, {"a": 1}),
-    rd.events.BlockFinish(0),
-    rd.events.BlockFinish(0, {"type": "text", "text": ""}),
-    rd.events.UsageUpdate(rd.TokenUsage(1, 2)),
-    rd.events.MessageFinish("stop", "end_turn", rd.TokenUsage(1, 2), {"a": 1}),
-    rd.events.MessageFinish("length", "max_tokens"),
-    rd.events.ProviderEvent("p", "n", {"a": 1}),
-    rd.events.ToolUpdate("c", "completed", "done"),
-    rd.events.MessageInterrupted("stop"),
-    rd.events.AttemptReset(1, "boom"),
-    rd.events.StreamError("boom", "overloaded", "529"),
-]
-
-
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
-def test_each_event_survives(event: rd.events.Event) -> None:
-    assert decoded(event.to_dict()) == [event]
-    snake = {**event.to_dict(), "event": event.event.replace("-", "_")}
-    assert decoded(snake) == [event]
 
 
 def test_older_spellings() -> None:
@@ -82,29 +41,10 @@ def test_what_an_event_says_beside_is_not_lost() -> None:
     assert text.to_dict() == delta
 
 
-def test_an_event_of_unknown_make_passes_on() -> None:
-    assert decoded({"event": "heartbeat", "n": 1}, close=False) == [
-        rd.events.ProviderEvent("", "heartbeat", {"event": "heartbeat", "n": 1})
-    ]
-
-
 def test_an_error_ends_the_stream() -> None:
     assert decoded(
         {"event": "error", "message": "boom", "code": "x", "more": 1}, {"event": "message-start"}
     ) == [rd.events.StreamError("boom", None, "x")]
-
-
-def test_the_agent_protocols_envelope() -> None:
-    event = {"event": "message-start", "role": "ai", "id": "m"}
-    wrapped = {
-        "type": "event",
-        "method": "messages",
-        "params": {"namespace": [], "timestamp": 1, "data": event},
-    }
-    assert decoded(wrapped) == [rd.events.MessageStart("m")]
-    assert rd.providers.detect(wrapped) == "langchain"
-    (other,) = decoded({**wrapped, "method": "values"})
-    assert isinstance(other, rd.events.ProviderEvent)
 
 
 @pytest.mark.parametrize(
@@ -122,31 +62,6 @@ def test_a_malformed_event_is_named(found: Chunk) -> None:
     with pytest.raises(rd.errors.MalformedChunkError) as caught:
         decoded(found)
     assert caught.value.wire_format == "langchain"
-
-
-def test_langchains_own_bridge_to_the_events_says_the_same() -> None:
-    """Its events are of the standard parts, so that a stream of them must fold to what its chunks do."""
-    bridge = pytest.importorskip("langchain_core.language_models._compat_bridge")
-    messages = pytest.importorskip("langchain_core.messages")
-    outputs = pytest.importorskip("langchain_core.outputs")
-    standard: list[Chunk] = [
-        chunk([{"type": "reasoning", "reasoning": "Hm", "index": 0}], id="m1"),
-        chunk([{"type": "text", "text": "Hi", "index": 1}]),
-        chunk([{"type": "tool_call_chunk", "id": "c", "name": "f", "args": '{"a":', "index": 2}]),
-        chunk([{"type": "tool_call_chunk", "id": None, "name": None, "args": "1}", "index": 2}]),
-        chunk(
-            [], usage_metadata=USAGE, response_metadata={"finish_reason": "tool_calls"}, chunk_position="last"
-        ),
-    ]
-    for one in standard:
-        one["response_metadata"] = {**one.get("response_metadata", {}), "output_version": "v1"}
-    made = [outputs.ChatGenerationChunk(message=messages.AIMessageChunk(**one)) for one in standard]
-    by_events = folded(*bridge.chunks_to_events(iter(made)))
-    by_chunks = folded(*standard)
-    assert [block.text for block in by_events.blocks if isinstance(block, rd.ContentPart)] == ["Hm", "Hi"]
-    assert by_events.to_message().blocks == by_chunks.to_message().blocks
-    assert by_events.usage == by_chunks.usage
-    assert (by_events.finish_reason, by_events.id) == (by_chunks.finish_reason, by_chunks.id)
 
 
 def test_a_foreign_tools_channel_is_read() -> None:
@@ -181,28 +96,3 @@ def test_a_foreign_tools_channel_is_read() -> None:
     ):
         with pytest.raises(rd.errors.MalformedChunkError):
             decoded(frame(**wrong))
-
-
-def start(content: Chunk) -> Chunk:
-    return {"event": "content-block-start", "index": 0, "content": content}
-
-
-def envelope(method: str, data: Chunk) -> Chunk:
-    return {"type": "event", "method": method, "params": {"data": data}}
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        start({"type": [1]}),
-        start({"type": {}}),
-        start({"type": "text", "refusal": True, "assumed": ["refusal"]}),
-        start({"type": "image", "base64": "AA", "assumed": ["base64"]}),
-        start({"type": "text", "text": "a", "annotations": [], "assumed": ["annotations"]}),
-        envelope("tools", {"event": [1], "tool_call_id": "c"}),
-        envelope("custom", {"name": "rxdelta", "payload": {"event": 1}}),
-    ],
-)
-def test_fields_of_the_wrong_type_give_events_or_our_errors(found: Chunk) -> None:
-    with suppress(rd.RxDeltaError):
-        assert decoded(found)

@@ -11,22 +11,6 @@ import rxdelta as rd
 from rxdelta import events as ev
 
 
-def test_a_refusal_is_a_text_that_ours_knows_as_a_refusal() -> None:
-    events = [ev.MessageStart("m"), ev.BlockStart(0, {"type": "refusal"}), ev.TextDelta(0, "No")]
-    events += [ev.BlockFinish(0), ev.MessageFinish()]
-    assert [one["content"]["type"] for one in data(*events) if "content" in one] == ["text", "text"]
-    assert there_and_back(*events).blocks == folded(events).blocks
-
-
-def test_media_are_in_base64() -> None:
-    events = [ev.MessageStart("m"), ev.BlockStart(0, {"type": "image", "mime_type": "image/png"})]
-    events += [ev.DataDelta(0, "AA"), ev.DataDelta(0, "BB"), ev.BlockFinish(0), ev.MessageFinish()]
-    told = data(*events)
-    assert told[2]["delta"] == {"type": "data-delta", "data": "AA", "encoding": "base64"}
-    assert told[4]["content"] == {"type": "image", "mime_type": "image/png", "base64": "AABB"}
-    assert there_and_back(*events) == folded(events)
-
-
 def test_citations_are_annotations() -> None:
     citation = {"title": "A", "url": "https://a.example", "start_index": 0, "raw": {"n": 1}}
     events = [ev.MessageStart("m"), ev.BlockStart(0, TEXT), ev.TextDelta(0, "x")]
@@ -83,9 +67,3 @@ def test_usage_is_in_the_protocols_counts_and_the_last_one_finishes_the_message(
         events = [ev.MessageStart("m"), ev.UsageUpdate(usage), ev.MessageFinish("stop")]
         assert data(*events)[-1]["usage"] == told
         assert there_and_back(*events) == folded(events)
-
-
-def test_a_count_that_is_unknown_is_none_to_others_who_must_have_one_and_stays_unknown_to_ours() -> None:
-    events = [ev.MessageStart("m"), ev.MessageFinish("stop", None, rd.TokenUsage(None, 2))]
-    assert data(*events)[-1]["usage"]["input_tokens"] == 0
-    assert there_and_back(*events).usage == rd.TokenUsage(None, 2)

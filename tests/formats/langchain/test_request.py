@@ -155,23 +155,6 @@ def test_a_call_s_signature_keeps_its_block() -> None:
     assert written["content"] == ""
 
 
-def test_reasoning_stays_out_where_it_shall() -> None:
-    metadata = {"additional_kwargs": {"__gemini_function_call_thought_signatures__": {"a": "s"}}}
-    message = reply(thought("Hm.", signature="s"), text("Hi"), metadata=metadata)
-    (written,) = langchain(message, reasoning=False)
-    assert written == {"role": "assistant", "content": "Hi"}
-
-
-def test_what_openai_s_reasoning_must_bring_back_is_among_its_extras() -> None:
-    message = reply(thought("Hm.", id="rs_1", encrypted_content="xyz", extras={"x": 1}), text("Hi"))
-    assert langchain(message)[0]["content"][0] == {
-        "type": "reasoning",
-        "reasoning": "Hm.",
-        "id": "rs_1",
-        "extras": {"x": 1, "encrypted_content": "xyz"},
-    }
-
-
 def test_an_invalid_call_goes_back_as_an_object_and_is_answered() -> None:
     (said, answer) = langchain(reply(invalid("a", '{"x": ')))
     assert said["tool_calls"][0]["args"] == {"invalid_arguments": '{"x": '}
@@ -214,12 +197,6 @@ def test_media_are_blocks_of_the_standard(part: rd.ContentPart, written: Any) ->
     assert message["content"] == [{"type": "text", "text": "See:"}, written]
     (made,) = pytest.importorskip("langchain_core.messages").convert_to_messages([message])
     assert made.content == message["content"]
-
-
-@pytest.mark.parametrize("part", [thought("mine"), rd.ContentPart("image")])
-def test_what_a_person_says_and_langchain_cannot_is_refused(part: rd.ContentPart) -> None:
-    with pytest.raises(rd.InvalidValueError, match="from the user, which langchain"):
-        langchain(user(part))
 
 
 def test_a_message_in_langchain_s_own_form_and_a_result_for_it_stay() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from formats.langchain.frames import CALL, Rules, names, read, sent
+from formats.langchain.frames import CALL, Rules, read, sent
 
 import rxdelta as rd
 from rxdelta import events as ev
@@ -90,13 +90,6 @@ def test_a_tool_that_nobody_hears_of_any_more_is_ended_for_others() -> None:
     assert read(sent(*RUN, ev.ToolUpdate("c1", "executing")))[-1] == ev.ToolUpdate("c1", "executing")
 
 
-def test_a_tool_of_a_failed_attempt_is_ended_with_it() -> None:
-    events = [*RUN[:4], ev.ToolUpdate("c1", "executing"), ev.AttemptReset(1), *RUN]
-    frames = sent(*events)
-    Rules().check(frames)
-    assert names(*events).index("tool-error") < names(*events).index("error")
-
-
 def test_a_failed_attempt_leaves_the_tools_of_the_message_before_it_running() -> None:
     next_attempt = [ev.MessageStart("n"), ev.BlockStart(0, {**CALL, "id": "c2"}), ev.AttemptReset(1)]
     done = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
@@ -106,10 +99,3 @@ def test_a_failed_attempt_leaves_the_tools_of_the_message_before_it_running() ->
 
 def test_a_tool_of_a_message_that_is_taken_back_is_ended_with_it() -> None:
     assert tools(ev.ToolUpdate("c1", "executing"), ev.AttemptReset(1, choice=0))[-1]["event"] == "tool-error"
-
-
-def test_a_tool_ends_once() -> None:
-    done = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
-    again = ev.ToolUpdate("c1", "failed", "late", rd.ToolResult("c1", "no", is_error=True))
-    assert [one["event"] for one in tools(done, again)] == ["tool-started", "tool-finished"]
-    assert read(sent(*RUN, done, again))[-1] == again

@@ -91,13 +91,6 @@ def test_a_person_doesn_t_speak_right_behind_a_tool() -> None:
     ]  # fmt: skip
 
 
-def test_an_id_that_mistral_refuses_is_made_one_it_takes_on_both_sides() -> None:
-    written = mistral(reply(call("call_1"), call("call_2")), rd.ToolResult("call_2", "2"))
-    first, second = (made["id"] for made in written[0]["tool_calls"])
-    assert AN_ID.fullmatch(first)
-    assert first != second == written[1]["tool_call_id"]
-
-
 def test_reasoning_stays_out_where_it_shall_and_another_s_signature_always() -> None:
     message = reply(thought("Hm.", signature="s"), thought("", redacted=True, data="x"), text("Hi"))
     assert mistral(message, reasoning=False) == [{"role": "assistant", "content": "Hi"}]
@@ -159,11 +152,3 @@ def test_an_invalid_call_is_answered_and_an_empty_message_left_out() -> None:
 )  # fmt: skip
 def test_media_in_mistral_s_words(part: rd.ContentPart, written: Any) -> None:
     assert mistral(user(text("See:"), part))[0]["content"] == [{"type": "text", "text": "See:"}, written]
-
-
-@pytest.mark.parametrize("part", [rd.ContentPart("video", "QUJD"), rd.ContentPart("image"), thought("mine")])
-def test_what_a_person_says_and_mistral_cannot_is_refused(part: rd.ContentPart) -> None:
-    with pytest.raises(rd.InvalidValueError, match="from the user, which mistral"):
-        mistral(user(part))
-    with pytest.raises(rd.InvalidValueError, match="from the system, which mistral"):
-        mistral(system(part))

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import rxdelta as rd
 from rxdelta.core import Fold, MalformedChunkError, ProtocolChecker, Snapshot, ToolCall, thaw
 from rxdelta.core.events import (
     BlockFinish,
     BlockStart,
-    DataDelta,
     Event,
-    MessageFinish,
-    MessageStart,
     ProviderEvent,
     ReasoningDelta,
     StreamError,
     TextDelta,
 )
-from rxdelta.formats.ollama.decoder import OllamaDecoder, recognises
+from rxdelta.formats.ollama.decoder import OllamaDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -130,13 +123,6 @@ def test_a_rich_stream_becomes_the_message_and_breaks_no_rule() -> None:
     }
 
 
-def test_after_every_line_the_snapshot_is_incomplete_and_no_call_is_called_whole_that_isn_t() -> None:
-    for cut in range(len(RICH)):
-        snapshot = reply(*RICH[:cut])
-        assert snapshot.status == "incomplete"
-        assert [call.status for call in snapshot.tool_calls] == ["complete"] * 2 * (cut > 4)
-
-
 def test_a_reply_that_was_not_streamed_is_the_same_message() -> None:
     tool_calls = RICH[4]["message"]["tool_calls"]
     whole = last(chat(thinking="Let me see.", content="I roll two.", tool_calls=tool_calls))
@@ -154,11 +140,6 @@ def test_generate_says_response_where_chat_has_a_message() -> None:
     assert (snapshot.reasoning, snapshot.text) == ("Hm", "Hi!")
 
 
-def test_the_context_that_the_next_request_wants_is_kept() -> None:
-    metadata = reply(generate("Hi"), last(generate(), context=[1, 2, 3])).to_message().metadata
-    assert thaw(metadata) == {"created_at": MADE_AT, "context": [1, 2, 3]}
-
-
 def test_an_image_that_was_made_and_its_progress() -> None:
     progress: Line = {"model": "flux", "created_at": MADE_AT, "completed": 1, "total": 4, "done": False}
     decoded = decode(progress, last({**progress, "completed": 4, "image": "iVBORw=="}))
@@ -168,12 +149,6 @@ def test_an_image_that_was_made_and_its_progress() -> None:
     ]
     assert [block.to_dict() for block in fold(decoded).blocks] == [
         {"key": 0, "type": "image", "text": "iVBORw=="}
-    ]
-
-
-def test_the_calls_of_generate() -> None:
-    assert calls(reply(generate(tool_calls=[ROLL]), last(generate()))) == [
-        ("tool_call", "roll", {"sides": 20})
     ]
 
 
@@ -201,36 +176,6 @@ def test_an_empty_text_is_none() -> None:
     assert reply(chat(), last()).to_message().blocks == ()
 
 
-def test_images_of_a_message_are_whole() -> None:
-    assert in_message(chat(content="see", images=["YQ==", "Yg=="]))[2:] == [
-        BlockFinish(0),
-        BlockStart(1, {"type": "image"}),
-        DataDelta(1, "YQ=="),
-        BlockFinish(1),
-        BlockStart(2, {"type": "image"}),
-        DataDelta(2, "Yg=="),
-        BlockFinish(2),
-    ]
-
-
-def test_a_call_is_whole_and_finished_at_once() -> None:
-    assert in_message(chat(tool_calls=[{"id": "c1", **ROLL}])) == [
-        BlockStart(0, {"type": "tool_call_chunk", "id": "c1", "name": "roll", "args": {"sides": 20}}),
-        BlockFinish(0),
-    ]
-
-
-def test_a_call_without_arguments_has_none() -> None:
-    for function in ({"name": "roll"}, {"name": "roll", "arguments": {}}, {"name": "roll", "arguments": ""}):
-        assert calls(reply(chat(tool_calls=[{"function": function}]), last())) == [("tool_call", "roll", {})]
-
-
-def test_arguments_that_are_text_are_parsed_and_must_be_whole() -> None:
-    for text, kind in (('{"a": 1}', "tool_call"), ('{"a": ', "invalid_tool_call")):
-        found = calls(reply(chat(tool_calls=[{"function": {"name": "roll", "arguments": text}}]), last()))
-        assert found[0][0] == kind
-
-
 def test_a_call_without_a_name_is_no_call_to_run() -> None:
     assert (
         calls(reply(chat(tool_calls=[{"function": {"arguments": {}}}]), last()))[0][0] == "invalid_tool_call"
@@ -242,70 +187,13 @@ def test_more_of_a_call_than_is_known_is_its_metadata() -> None:
     assert call.metadata == {"provider_type": "x", "note": 1}
 
 
-def test_made_up_ids_differ_within_a_message_and_between_messages() -> None:
-    lines = [chat(tool_calls=[ROLL, ROLL]), {**chat(tool_calls=[ROLL]), "created_at": "later"}]
-    ids = [call.call_id for call in reply(*lines, last()).tool_calls]
-    other = (
-        reply({**chat(tool_calls=[ROLL]), "created_at": "2025-10-26T18:00:00Z"}, last()).tool_calls[0].call_id
-    )
-    assert len({*ids, other}) == 4
-    assert reply({"message": {"tool_calls": [ROLL]}}).tool_calls[0].call_id == "call-0"
-
-
 # The end.
-
-
-def test_the_last_line_is_empty_and_has_the_counts() -> None:
-    usage = reply(chat(content="Hi"), last()).usage
-    assert usage is not None
-    assert (usage.input_tokens, usage.output_tokens, thaw(usage.raw)) == (12, 5, COUNTS)
-
-
-def test_a_count_that_is_missing_is_unknown() -> None:
-    counts = {name: value for name, value in COUNTS.items() if name != "prompt_eval_count"}
-    line = {**chat(), "done": True, **counts}
-    usage = reply(chat(content="Hi"), line).usage
-    assert usage is not None
-    assert (usage.input_tokens, usage.output_tokens, thaw(usage.raw)) == (None, 5, counts)
-    assert reply(chat(content="Hi"), {**chat(), "done": True}).usage is None
-
-
-@pytest.mark.parametrize(
-    ("word", "reason"),
-    [
-        ("stop", "stop"),
-        ("length", "length"),
-        ("new", "stop"),
-        (None, "stop"),
-    ],
-)
-def test_finish_reasons(word: str | None, reason: str) -> None:
-    message = reply(chat(content="Hi"), last(reason=word)).to_message()
-    assert (message.finish_reason, message.provider_finish_reason) == (reason, word)
-
-
-def test_without_a_last_line_it_was_cut_off() -> None:
-    assert reply(chat(content="Hi")).status == "incomplete"
 
 
 def test_logprobs_are_joined() -> None:
     items = [{"token": "H", "logprob": -0.1}, {"token": "i", "logprob": -0.2}]
     lines = [{**chat(content="H"), "logprobs": items[:1]}, {**chat(content="i"), "logprobs": items[1:]}]
     assert thaw(reply(*lines, last()).to_message().metadata)["logprobs"] == items
-
-
-def test_where_a_cloud_model_ran_is_kept() -> None:
-    lines = [{**chat(content="Hi"), "remote_model": "big", "remote_host": "https://ollama.com:443"}, last()]
-    assert thaw(reply(*lines).to_message().metadata) == {
-        "created_at": MADE_AT,
-        "remote_model": "big",
-        "remote_host": "https://ollama.com:443",
-    }
-
-
-def test_what_comes_after_the_end_is_passed_on() -> None:
-    for line in (last(), {"error": "Oops"}):
-        assert decode(*RICH, line)[len(decode(*RICH)) :] == [ProviderEvent("ollama", "line", line)]
 
 
 # Errors.
@@ -328,23 +216,7 @@ def test_of_an_error_nothing_is_lost() -> None:
     ]
 
 
-def test_what_stands_beside_an_error_is_read_first() -> None:
-    decoded = decode({**chat(content="Hi"), "error": "Oops", "done": True})
-    assert decoded[2:] == [TextDelta(0, "Hi"), StreamError("Oops")]
-
-
 # What isn't known.
-
-
-def test_a_line_of_another_make_is_passed_on() -> None:
-    assert decode({"status": "pulling manifest"}) == [
-        ProviderEvent("ollama", "line", {"status": "pulling manifest"})
-    ]
-
-
-def test_more_of_a_message_than_is_known_is_its_metadata() -> None:
-    metadata = reply(chat(content="Hi"), chat(tool_name="roll", content="!"), last()).to_message().metadata
-    assert metadata["tool_name"] == "roll"
 
 
 @pytest.mark.parametrize(
@@ -372,36 +244,6 @@ def test_a_malformed_line_is_named_by_the_path_to_its_fault(line: Any, path: str
     assert caught.value.path == path
 
 
-def test_what_came_before_the_fault_in_a_line_comes_out_with_the_next() -> None:
-    decoder = OllamaDecoder()
-    with pytest.raises(MalformedChunkError):
-        decoder.decode(chat(content="Hi", tool_calls=5))
-    assert fold([*decoder.decode(chat(content="!")), *decoder.close()]).text == "Hi!"
-
-
-# Recognising.
-
-
-@pytest.mark.parametrize("line", [*RICH, generate("x"), last(generate()), {"error": "Oops"}])
-def test_every_line_is_recognised(line: Line) -> None:
-    assert rd.providers.detect(line) == "ollama"
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        {"model": "llama3", "embeddings": [[0.1]]},
-        {"status": "pulling manifest", "total": 3},
-        {"models": []},
-        {"done": True},
-        {"error": "Oops", "error_type": "overloaded"},
-        {"message": {"role": "assistant", "content": "Hi"}},
-    ],
-)
-def test_other_answers_are_no_reply(line: Line) -> None:
-    assert not recognises(line)
-
-
 # The SDK's objects.
 
 
@@ -411,83 +253,3 @@ def test_the_sdk_s_objects_give_the_same_events_as_dicts() -> None:
     assert decode(*[ollama.ChatResponse(**line) for line in lines]) == decode(*lines)
     lines = [generate("Hi", thinking="Hm"), last(generate(), context=[1, 2])]
     assert decode(*[ollama.GenerateResponse(**line) for line in lines]) == decode(*lines)
-
-
-# Anything at all.
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-2, 2**33) | st.floats() | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-def sometimes(good: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.integers(0, 11).flatmap(lambda n: json_values if n == 0 else good)
-
-
-words = st.sampled_from(["", "a", '{"a"', "{}"])
-found_calls = st.fixed_dictionaries(
-    {},
-    optional={
-        "id": sometimes(words),
-        "function": sometimes(
-            st.fixed_dictionaries({}, optional={"name": sometimes(words), "arguments": json_values | words})
-        ),
-        "args": json_values,
-        "error": json_values,
-    },
-)
-says = {
-    "thinking": sometimes(words),
-    "content": sometimes(words),
-    "response": sometimes(words),
-    "images": sometimes(st.lists(words, max_size=2)),
-    "tool_calls": sometimes(st.lists(found_calls, max_size=2)),
-}
-lines = st.fixed_dictionaries(
-    {},
-    optional={
-        "model": sometimes(words),
-        "created_at": sometimes(words),
-        "message": sometimes(st.fixed_dictionaries({}, optional=says)),
-        **says,
-        "done": sometimes(st.booleans()),
-        "done_reason": sometimes(words),
-        "eval_count": json_values,
-        "context": json_values,
-        "logprobs": sometimes(st.lists(json_values, max_size=2)),
-        "completed": json_values,
-    },
-) | st.dictionaries(st.sampled_from(["error", "status", "done", "x"]), json_values)
-
-
-@pytest.mark.slow
-@given(stream=st.lists(lines, max_size=12))
-@settings(max_examples=300, deadline=None)
-def test_whatever_comes_gives_events_in_legal_order_or_one_of_our_errors(stream: list[Line]) -> None:
-    decoder = OllamaDecoder()
-    decoded: list[Event] = []
-    for line in stream:
-        recognises(line)
-        with suppress(MalformedChunkError):
-            decoded += decoder.decode(line)
-    decoded += decoder.close()
-    lifecycle, folding = ProtocolChecker(), Fold()
-    for event in decoded:
-        json.dumps(event.to_dict()).encode()
-        assert lifecycle.check(event) in (None, "error_event")
-        if isinstance(event, StreamError):
-            assert event is decoded[-1]
-        else:
-            folding.step(event)
-    starts = [event for event in decoded if isinstance(event, MessageStart)]
-    finishes = [event for event in decoded if isinstance(event, MessageFinish)]
-    assert len(finishes) <= len(starts) <= 1
-
-
-@given(stream=st.lists(json_values, max_size=4))
-def test_any_json_gives_events_or_one_of_our_errors(stream: list[Any]) -> None:
-    for line in stream:
-        with suppress(MalformedChunkError):
-            decode(line)

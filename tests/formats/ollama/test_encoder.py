@@ -87,45 +87,12 @@ MASKED = {"error": rd.wire.MASKED}
 # The lines.
 
 
-def test_each_piece_is_a_line_and_the_last_line_has_the_reason_and_the_counts() -> None:
-    lines = lines_of([START, *text(0, "Hm.", kind="reasoning"), *text(1, "Hel", "lo"), STOP])
-    head = {"model": "small", "created_at": "1970-01-01T00:00:07Z"}
-    assert all({name: line[name] for name in head} == head for line in lines)
-    assert said(lines) == [{"thinking": "Hm."}, {"content": "Hel"}, {"content": "lo"}]
-    assert lines[-1] == {
-        **head,
-        "message": {"role": "assistant", "content": ""},
-        "done": True,
-        "done_reason": "stop",
-        "prompt_eval_count": 3,
-        "eval_count": 5,
-    }
-
-
-def test_each_piece_is_sent_at_once() -> None:
-    encoder = rd.wire.OllamaEncoder(now=lambda: 7.0)
-    assert [len(encoder.encode(event)) for event in [START, *text(0, "Hel", "lo"), STOP]] == [
-        0,
-        0,
-        1,
-        1,
-        0,
-        0,
-    ]
-    assert len(encoder.close()) == 1
-    assert not [*encoder.encode(START), *encoder.close(), *encoder.fail(ValueError())]
-
-
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [("stop", "stop"), ("length", "length"), ("content_filter", "content_filter"), ("pause", "stop")],
 )
 def test_the_reason_is_in_ollama_s_words(ours: str, theirs: str) -> None:
     assert lines_of([START, *text(0, "Hi"), ev.MessageFinish(ours)])[-1]["done_reason"] == theirs
-
-
-def test_a_reply_that_asks_for_calls_stops_as_ollama_s_do() -> None:
-    assert lines_of([START, *call(0, "c1", "{}"), CALLS])[-1]["done_reason"] == "stop"
 
 
 def test_model_and_time_are_the_reply_s_own_unless_the_application_names_the_model() -> None:
@@ -139,18 +106,9 @@ def test_a_time_that_is_no_date_is_replaced() -> None:
     assert (line["model"], line["created_at"]) == ("", "1970-01-01T00:00:07Z")
 
 
-def test_counts_that_are_not_known_are_left_out() -> None:
-    (line,) = lines_of([START, ev.MessageFinish("stop")])
-    assert not [name for name in line if name.endswith("_count")]
-
-
 def test_reasoning_that_is_not_wanted_is_left_out() -> None:
     reply = [START, *text(0, "Hm.", kind="reasoning"), *text(1, "Hi"), STOP]
     assert said(lines_of(reply, reasoning=False)) == [{"content": "Hi"}]
-
-
-def test_a_refusal_is_a_text() -> None:
-    assert said(lines_of([START, *text(0, "No.", kind="refusal"), STOP])) == [{"content": "No."}]
 
 
 def test_texts_follow_one_another_though_they_overlap() -> None:
@@ -180,15 +138,6 @@ def test_a_blank_line_separates_the_texts_of_two_messages() -> None:
     assert (lines[-1]["prompt_eval_count"], lines[-1]["eval_count"]) == (6, 10)
 
 
-def test_an_image_is_sent_as_data_when_it_is_complete_and_no_client_takes_it_for_a_file() -> None:
-    images = [
-        {"type": "image", "mime_type": "image/webp", "data": "aGk="},
-        {"type": "image", "url": "https://x.test/a.png"},
-    ]
-    events: list[rd.Event] = [START, *(ev.BlockFinish(place, one) for place, one in enumerate(images)), STOP]
-    assert said(lines_of(events)) == [{"images": ["aGk=\n"]}]
-
-
 def test_what_the_format_has_no_place_for_is_left_out() -> None:
     server = {"type": "server_tool_call", "id": "s1", "name": "web_search", "args": {"q": "x"}}
     events: list[rd.Event] = [
@@ -208,34 +157,6 @@ def test_what_the_format_has_no_place_for_is_left_out() -> None:
 # Calls.
 
 
-def test_a_call_is_whole_with_its_arguments_as_an_object() -> None:
-    events = [START, *text(0, "I look."), *call(1, "c1", '{"at"', ": 1}"), *call(2, "c2", "{}"), CALLS]
-    calls = [asked(0, "c1", {"at": 1}), asked(1, "c2", {})]
-    assert said(lines_of(events)) == [{"content": "I look."}, *calls]
-    assert said(lines_of(events, tools=())) == [{"content": "I look."}, *calls]
-
-
-def test_a_call_that_is_certainly_the_client_s_is_sent_when_it_is_complete() -> None:
-    encoder = rd.wire.OllamaEncoder(now=lambda: 7.0, tools=())
-    sent = [len(encoder.encode(event)) for event in [START, *call(0, "c1", '{"at"', ": 1}")]]
-    assert sent == [0, 0, 0, 0, 1]
-    encoder = rd.wire.OllamaEncoder(now=lambda: 7.0)
-    assert not [line for event in [START, *call(0, "c1", "{}")] for line in encoder.encode(event)]
-
-
-def test_a_text_waits_for_the_call_in_front_of_it() -> None:
-    opened, *rest = call(0, "c1", '{"at": 1}')
-    lines = lines_of([START, opened, *text(1, "Now"), *rest, CALLS], tools=())
-    assert said(lines) == [asked(0, "c1", {"at": 1}), {"content": "Now"}]
-
-
-def test_the_server_s_calls_are_not_sent() -> None:
-    ran = ev.ToolUpdate("c1", "completed", result=rd.ToolResult("c1", "found"))
-    events = [START, *call(0, "c1", "{}"), *call(1, "c2", "{}", name="theirs"), CALLS, ran]
-    for tools in (None, ["look"]):
-        assert said(lines_of(events, tools=tools)) == [asked(0, "c2", {}, "theirs")]
-
-
 @pytest.mark.parametrize("arguments", ['{"at": ', "[1, 2", "at=1"])
 def test_a_reply_ends_with_an_error_if_a_call_of_the_client_s_can_not_be_read(arguments: str) -> None:
     events = [START, *text(0, "I look."), *call(1, "c1", arguments), CALLS]
@@ -250,23 +171,6 @@ def test_a_call_that_the_token_limit_has_cut_is_left_out_and_the_reason_says_so(
 
 
 # Failures.
-
-
-def test_a_reply_that_breaks_off_has_an_error_and_no_end() -> None:
-    begun = [START, *text(0, "Hel", "lo")[:2]]
-    assert broken(lines_of(begun)) == [{"content": "Hel"}, MASKED]
-    assert broken(lines_of(begun, ValueError("secret"))) == [{"content": "Hel"}, MASKED]
-    assert broken(
-        lines_of([*begun, ev.StreamError("secret")], on_error=lambda error: type(error).__name__)
-    ) == [
-        {"content": "Hel"},
-        {"error": "ProviderError"},
-    ]
-    assert broken(lines_of([*begun, ev.MessageInterrupted("the user stops")])) == [
-        {"content": "Hel"},
-        {"error": "the user stops"},
-    ]
-    assert broken(lines_of([])) == [MASKED]
 
 
 def test_a_text_that_is_taken_back_breaks_the_reply_off() -> None:

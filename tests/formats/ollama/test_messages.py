@@ -73,23 +73,6 @@ def test_results_with_ids_find_their_calls_in_any_order() -> None:
     ]
 
 
-def test_calls_of_several_replies_have_ids_of_their_own() -> None:
-    turn = [asked("f"), result("1")]
-    messages = read([ASK, *turn, *turn])
-    ids = [one.call_id for message in messages for one in message.tool_calls]
-    assert len({*ids}) == 2
-    assert [results(message) for message in messages[1:]] == [["1"], ["1"]]
-
-
-@pytest.mark.parametrize(
-    ("data", "kind"),
-    [(PNG, "png"), (f"{PNG}\n", "png"), ("R0lGODlh", "gif"), ("UklGRg==", "webp"), ("/9j/4AAQ", "jpeg")],
-)
-def test_an_image_has_the_type_that_its_first_bytes_tell(data: str, kind: str) -> None:
-    (message,) = read([{"role": "user", "images": [data]}])
-    assert [*message.blocks] == [rd.ContentPart("image", data.strip(), {"mime_type": f"image/{kind}"})]
-
-
 @pytest.mark.parametrize(
     ("messages", "path"),
     [
@@ -112,10 +95,3 @@ def test_an_image_has_the_type_that_its_first_bytes_tell(data: str, kind: str) -
 def test_what_is_no_message_of_ollamas_is_refused_by_its_path(messages: Any, path: str) -> None:
     with pytest.raises(rd.InvalidValueError, match=rf"(?m)^\W*{re.escape(path)}(?![\w.\[])"):
         read(messages)
-
-
-def test_a_results_list_may_name_no_file_of_the_servers() -> None:
-    given = [ASK, asked("f"), result([{"type": "image", "source": {"type": "file", "file_id": "f1"}}])]  # type: ignore[arg-type]
-    with pytest.raises(rd.InvalidValueError, match="file_id"):
-        read(given)
-    assert read(given, allow=("file_id",))

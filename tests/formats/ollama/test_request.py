@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.conversations import call, invalid, recorded, reply, system, text, thought, user, whole
+from support.conversations import call, invalid, recorded, reply, system, text, thought, whole
 
 import rxdelta as rd
 
@@ -68,12 +68,6 @@ def test_an_id_that_was_made_up_here_stays_here() -> None:
     ]
 
 
-def test_reasoning_stays_out_where_it_shall() -> None:
-    assert ollama(reply(thought("Hm."), text("Hi")), reasoning=False) == [
-        {"role": "assistant", "content": "Hi"}
-    ]
-
-
 def test_an_invalid_call_goes_back_as_an_object_and_is_answered() -> None:
     (said, answer) = ollama(reply(invalid("a", '{"x": ')))
     assert said["tool_calls"][0]["function"]["arguments"] == {"invalid_arguments": '{"x": '}
@@ -95,45 +89,9 @@ def test_a_picture_that_is_called_like_a_file_is_not_read_from_there(tmp_path: P
             assert image.model_dump().strip() == name
 
 
-def test_pictures_are_base64() -> None:
-    parts = [rd.ContentPart("image", "QUJD"), rd.ContentPart("image_url", "data:image/png;base64,REVG")]
-    assert ollama(user(text("See:"), *parts)) == [
-        {"role": "user", "content": "See:", "images": ["QUJD\n", "REVG\n"]}
-    ]
-    assert ollama(reply(rd.ContentPart("image", "QUJD"))) == [
-        {"role": "assistant", "content": "", "images": ["QUJD\n"]}
-    ]
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        rd.ContentPart("image_url", "https://x/y.png"),
-        rd.ContentPart("file", "QUJD"),
-        rd.ContentPart("unsupported", None, {"type": "new"}),
-    ],
-)
-def test_what_a_person_says_and_ollama_cannot_is_refused(part: rd.ContentPart) -> None:
-    with pytest.raises(rd.InvalidValueError, match="from the user, which ollama"):
-        ollama(user(part))
-
-
 def test_a_message_in_ollama_s_own_form_and_a_result_for_it_stay() -> None:
     own = {"role": "assistant", "content": "", "tool_calls": []}
     assert ollama(own, rd.ToolResult("z", "x")) == [
         own,
         {"role": "tool", "content": "x", "tool_call_id": "z"},
     ]
-
-
-def test_a_reply_with_everything_comes_back() -> None:
-    blocks = [thought("Hm."), text("Hi"), rd.ContentPart("image", "QUJD"), call("a", "f", {"x": 1})]
-    (written,) = ollama(reply(*blocks))
-    decoder, fold = rd.providers.decoder("ollama"), rd.Fold()
-    line = {"model": "m", "created_at": "2025-01-01T00:00:00Z", "message": written, "done": True}
-    for event in [*decoder.decode({**line, "done_reason": "stop"}), *decoder.close()]:
-        fold.step(event)
-    again = fold.snapshot.to_message().blocks
-    assert [(block.type, getattr(block, "text", None)) for block in again] == [
-        ("reasoning", "Hm."), ("text", "Hi"), ("image", "QUJD"), ("tool_call", None),
-    ]  # fmt: skip

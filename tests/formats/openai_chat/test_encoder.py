@@ -107,32 +107,12 @@ USAGE = {
 # The chunks.
 
 
-def test_a_reply_begins_with_its_role_and_ends_with_a_reason_its_usage_and_done() -> None:
-    frames = frames_of([START, *text(0, "Hm.", kind="reasoning"), *text(1, "Hel", "lo"), STOP])
-    head = {"id": "m1", "object": "chat.completion.chunk", "created": 7, "model": "small"}
-    assert all({name: frame[name] for name in head} == head for frame in frames)
-    assert deltas(frames) == [{"reasoning_content": "Hm."}, {"content": "Hel"}, {"content": "lo"}, "stop"]
-    assert frames[-1] == {**head, "choices": [], "usage": USAGE}
-
-
 def test_each_piece_is_sent_at_once() -> None:
     encoder = rd.wire.OpenAiChatEncoder(now=lambda: 7.0, new_id=lambda: "made")
     sent = [len(encoder.encode(event)) for event in [START, *text(0, "Hel", "lo"), STOP]]
     assert sent == [1, 0, 1, 1, 0, 0]
     assert len(encoder.close()) == 3
     assert not [*encoder.encode(START), *encoder.close(), *encoder.fail(ValueError())]
-
-
-def test_id_model_and_time_are_the_reply_s_own_or_made() -> None:
-    own = ev.MessageStart("m1", "small", metadata={"created": 5})
-    (first, *_) = frames_of([own, STOP], model="house")
-    assert (first["id"], first["created"], first["model"]) == ("m1", 5, "house")
-    (first, *_) = frames_of([ev.MessageStart(), STOP])
-    assert (first["id"], first["created"], first["model"]) == ("made", 7, "")
-    assert (
-        frames_of([ev.MessageStart(), ev.MessageFinish("stop", metadata={"model": "late"})])[-1]["model"]
-        == "late"
-    )
 
 
 @pytest.mark.parametrize(
@@ -148,23 +128,6 @@ def test_what_is_not_wanted_is_left_out() -> None:
     frames = frames_of(reply, reasoning=False, include_usage=False)
     assert deltas(frames) == [{"content": "Hi"}, "stop"]
     assert "usage" not in body_of(frames)
-
-
-def test_what_the_format_has_no_place_for_is_left_out() -> None:
-    server = {"type": "server_tool_call", "id": "s1", "name": "web_search", "args": {"q": "x"}}
-    result = {"type": "server_tool_result", "tool_call_id": "s1", "output": "found"}
-    events = [
-        START,
-        ev.Custom("status", {"step": 1}),
-        ev.ProviderEvent("house", "ping", {}),
-        ev.BlockFinish(0, server),
-        ev.BlockFinish(1, result),
-        ev.BlockFinish(2, {"type": "non_standard", "value": {"type": "new"}}),
-        ev.BlockFinish(3, {"type": "video", "url": "https://x.test/a.mp4"}),
-        *text(4, "Hi"),
-        STOP,
-    ]
-    assert deltas(frames_of(events)) == [{"content": "Hi"}, "stop"]
 
 
 def test_choices_are_told_by_their_index_and_have_one_usage() -> None:
@@ -229,26 +192,6 @@ def test_citations_of_addresses_are_annotations_of_the_whole_content() -> None:
 # Calls.
 
 
-@pytest.mark.parametrize(
-    "news",
-    [
-        ran("c1"),
-        [ev.ToolUpdate("c1", "executing")],
-        [ev.ToolUpdate("c1", "awaiting_approval")],
-        [ev.ToolUpdate("c1", "failed", result=rd.ToolResult("c1", "no", is_error=True))],
-    ],
-    ids=["ran", "runs", "waits for an approval", "failed"],
-)
-@pytest.mark.parametrize("late", [False, True])
-def test_a_call_that_the_server_has_taken_is_not_the_clients(news: list[rd.Event], late: bool) -> None:
-    told = [CALLS, *news] if late else [*news, CALLS]
-    assert message_of([START, *text(0, "So."), *call(1, "c1", "{}"), *told]) == {
-        "role": "assistant",
-        "content": "So.",
-        "finish_reason": "stop",
-    }
-
-
 def test_the_calls_that_are_left_are_the_clients() -> None:
     events = [START, *call(0, "c1", "{}"), *call(1, "c2", '{"at"', ": 1}"), *call(2, "c3", '{"at": 1}')]
     frames = frames_of([*events, CALLS, *ran("c1")])
@@ -267,84 +210,6 @@ def test_with_the_names_of_the_servers_tools_other_calls_are_sent_as_they_come()
     pieces = [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in ('{"at"', ": 1}")]
     assert deltas(sent) == [asked(0, "c1", ""), *pieces]
     assert deltas([*sent, *encoder.encode(CALLS), *encoder.close()][:-2])[3:] == ["tool_calls"]
-
-
-def test_a_name_that_comes_late_and_arguments_that_come_whole_are_streamed_too() -> None:
-    start = ev.BlockStart(0, {"type": "tool_call_chunk", "id": "c1", "args": '{"at"'})
-    late = [start, ev.BlockDelta(0, {"name": "look"}), ev.ToolCallDelta(0, ": 1}"), ev.BlockFinish(0)]
-    whole = ev.BlockFinish(1, {"type": "tool_call", "id": "c2", "name": "look", "args": {"at": 1}})
-    calls = message_of([START, *late, whole, CALLS], tools=())["tool_calls"]
-    assert [(one["id"], one["function"]["arguments"]) for one in calls] == [
-        ("c1", '{"at": 1}'),
-        ("c2", '{"at": 1}'),
-    ]
-
-
-@pytest.mark.parametrize("broken", ['{"at": ', '{"at": 1} or so'])
-def test_a_call_that_is_known_to_be_invalid_is_left_out(broken: str) -> None:
-    events = [START, *text(0, "So."), *call(1, "c1", broken)]
-    message = message_of([*events, CALLS])
-    assert "tool_calls" not in message
-    assert message["finish_reason"] == "stop"  # a client's loop would wait for a call
-    message = message_of([*events, *call(2, "c2", '{"at": 1}'), CALLS])
-    assert [one["id"] for one in message["tool_calls"]] == ["c2"]
-    assert message["finish_reason"] == "tool_calls"
-
-
-@pytest.mark.parametrize("broken", ['{"at": ', '{"at": 1} or so'])
-def test_an_unreadable_call_that_has_been_streamed_stays(broken: str) -> None:
-    message = message_of([START, *call(0, "c1", broken), CALLS], tools=())
-    assert [one["function"]["arguments"] for one in message["tool_calls"]] == [broken]
-    assert message["finish_reason"] == "tool_calls"
-
-
-def test_an_invalid_call_that_the_client_could_run_is_not_sent() -> None:
-    invalid = {
-        "type": "invalid_tool_call",
-        "id": "c1",
-        "name": "look",
-        "args": '{"at": 1}',
-        "error": "cut off",
-    }
-    message = message_of([START, *text(0, "So."), ev.BlockFinish(1, invalid), ev.MessageFinish("length")])
-    assert "tool_calls" not in message
-    assert message["finish_reason"] == "length"
-
-
-CITED = [
-    # start, end of the citation, in a block of four characters behind three others
-    (None, None, 3, 7),
-    (1, 3, 4, 6),
-    (0, 0, 3, 3),
-    (None, 2, 3, 5),
-    (2, None, 5, 7),
-    (2, 99, 5, 7),  # bytes
-    (50, 99, 7, 7),
-    (3, 1, 4, 4),
-]
-
-
-@pytest.mark.parametrize(("start", "end", "first", "last"), CITED)
-@pytest.mark.parametrize("said", ["Tide", "é—ß☃"])
-def test_every_citation_has_a_range_within_the_content(
-    start: int | None, end: int | None, first: int, last: int, said: str
-) -> None:
-    cited = {"url": "https://x.test", "start_index": start, "end_index": end}
-    more = ev.BlockDelta(1, {"citations": [cited]})
-    events = [START, *text(0, "So:"), *text(1, said)[:-1], more, ev.BlockFinish(1), *text(2, " And."), STOP]
-    message = message_of(events)
-    (where,) = [one["url_citation"] for one in message["annotations"]]
-    assert (where["start_index"], where["end_index"]) == (first, last)
-    completion = rd.wire.openai_chat_completion(frames_of(events))
-    (told,) = completion["choices"][0]["message"]["annotations"]
-    assert told["url_citation"] == where
-
-
-def test_a_source_without_a_text_stands_where_the_content_has_come_to() -> None:
-    start = ev.BlockStart(1, {"type": "text", "citations": [{"url": "https://x.test"}]})
-    events = [START, *text(0, "So"), start, ev.BlockFinish(1), *text(2, "."), STOP]
-    (where,) = [one["url_citation"] for one in message_of(events)["annotations"]]
-    assert (where["start_index"], where["end_index"]) == (2, 2)
 
 
 @pytest.mark.parametrize("tools", [None, ()])
@@ -377,18 +242,6 @@ def test_arguments_that_the_client_has_are_not_replaced() -> None:
 
 
 # The turns of an agent.
-
-
-def test_the_turns_of_an_agent_are_one_completion() -> None:
-    first = [START, *text(0, "Hm.", kind="reasoning"), *text(1, "I look."), *call(2, "c1", "{}"), CALLS]
-    second = [ev.MessageStart("m2"), *text(0, "Ah.", kind="reasoning"), *text(1, "It", " is."), STOP]
-    frames = frames_of([*first, *ran("c1"), *second])
-    assert {frame["id"] for frame in frames} == {"m1"}
-    (choice,) = body_of(frames)["choices"]
-    assert choice["message"]["content"] == "I look.\n\nIt is."
-    assert choice["message"]["reasoning_content"] == "Hm.\n\nAh."
-    assert choice["finish_reason"] == "stop"
-    assert frames[-1]["usage"]["total_tokens"] == 16
 
 
 def test_a_citation_of_a_later_turn_counts_from_the_beginning() -> None:
@@ -432,11 +285,6 @@ def test_a_reply_that_broke_off_ends_with_the_masked_error(
     assert "tool_calls" not in str(frames)
 
 
-def test_the_text_of_an_error_can_be_chosen() -> None:
-    frames = frames_of([START], ValueError("too hot"), on_error=str)
-    assert "too hot" in error_of(frames)["message"]
-
-
 @pytest.mark.parametrize(
     ("reason", "said"), [("the server stops", "the server stops"), (None, "The reply was interrupted.")]
 )
@@ -454,14 +302,6 @@ def test_an_agent_that_is_stopped_between_its_turns_was_interrupted_and_a_whole_
     assert message_of([*turn, ev.MessageStart("m2"), *text(0, "Hi"), STOP])["finish_reason"] == "stop"
 
 
-def test_one_interrupted_choice_leaves_the_other_whole() -> None:
-    other = [ev.MessageStart("m1", choice=1), ev.MessageFinish("stop", choice=1)]
-    frames = frames_of([START, *other, ev.MessageInterrupted("stopped", choice=0)])
-    assert frames[-1]["error"]["type"] == "interrupted"
-    assert deltas(frames, 1) == ["stop"]
-    assert deltas(frames, 0) == []
-
-
 # What can't be taken back.
 
 AGAIN = ev.AttemptReset(1, usage=SPENT)
@@ -471,27 +311,6 @@ def test_another_attempt_is_not_told_where_the_client_has_nothing_of_the_first()
     frames = frames_of([START, *call(0, "c0", "{}"), AGAIN, START, *call(0, "c1", '{"at": 1}'), CALLS])
     assert deltas(frames) == [asked(0, "c1"), "tool_calls"]
     assert frames[-1]["usage"]["total_tokens"] == 16
-
-
-def test_reasoning_of_an_attempt_that_failed_stays() -> None:
-    thought = [START, *text(0, "Hm.", kind="reasoning")]
-    message = message_of([*thought, AGAIN, *thought, *text(1, "Hi"), STOP])
-    assert message["reasoning_content"] == "Hm.\n\nHm."
-    assert message["content"] == "Hi"
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        pytest.param(text(0, "Hel"), id="text"),
-        pytest.param(text(0, "No", kind="refusal"), id="refusal"),
-        pytest.param([ev.BlockFinish(0, {"type": "image", "url": "https://x.test"})], id="image"),
-    ],
-)
-def test_another_attempt_at_what_the_client_has_ends_the_stream(told: list[rd.Event]) -> None:
-    frames = frames_of([START, *told, AGAIN, START, *text(0, "Hello"), STOP])
-    assert error_of(frames) == MASKED
-    assert len(deltas(frames)) == 1
 
 
 def test_an_attempt_that_failed_before_a_later_turn_had_text_is_not_told() -> None:
@@ -565,14 +384,6 @@ def test_messages_that_end_while_another_runs_is_sent_follow_it() -> None:
     two = in_run("b", [START, *text(0, "two"), STOP, ev.MessageStart("m2"), *text(0, "three"), STOP])
     said = [delta.get("content") for delta in deltas(frames_of([*one[:3], *two, *one[3:]]))[:-1]]
     assert said == ["o", "ne", "\n\n", "two", "\n\n", "three"]
-
-
-def test_what_a_sub_agent_says_is_not_sent_and_is_paid_for() -> None:
-    main = in_run("a", [START, *text(0, "o", "ne"), STOP])
-    sub = in_run("b", [START, *text(0, "secret"), *call(1, "c1", "{}"), STOP], parent="a")
-    frames = frames_of([*main[:3], *sub, *main[3:]])
-    assert deltas(frames) == [{"content": "o"}, {"content": "ne"}, "stop"]
-    assert frames[-1]["usage"]["total_tokens"] == 16
 
 
 def test_thousands_of_custom_calls_may_wait_for_the_first() -> None:

@@ -55,12 +55,6 @@ def test_any_provider_gets_the_result_behind_its_call() -> None:
     assert reply.all_tools_terminal()
 
 
-def test_of_calls_with_one_id_the_newest_gets_the_result() -> None:
-    first, _, second = rd.requests.from_openai_chat([ASKED, USER, ASKED, answer("found")])
-    assert first.tool_calls[0].result is None
-    assert second.tool_calls[0].result == rd.ToolResult("c1", "found")
-
-
 def test_a_result_without_its_call_stays_a_message() -> None:
     assert sent([USER, answer("found", "gone")]) == [USER, answer("found", "gone")]
 
@@ -89,13 +83,6 @@ def test_an_image_of_a_result_follows_the_results() -> None:
     assert second["content"] == "two"
     assert said["content"][1:] == [{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}]
     assert "c1" in said["content"][0]["text"]
-
-
-def test_a_call_that_cannot_be_read_is_invalid_and_goes_back_with_its_result() -> None:
-    broken = {**ASKED, "tool_calls": [{**CALL, "function": {"name": "look", "arguments": '{"at'}}]}
-    (reply,) = rd.requests.from_openai_chat([broken, answer("That was no JSON.")])
-    (call,) = reply.invalid_tool_calls
-    assert (call.arguments, call.result) == ('{"at', rd.ToolResult("c1", "That was no JSON."))
 
 
 def test_media_go_on_to_any_provider() -> None:

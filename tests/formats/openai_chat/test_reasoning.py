@@ -6,36 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from support.openai_chat import Chunk, chunk, decode, detail, of_type, parts_of, reply, shape, text
-
-from rxdelta.core.events import BlockDelta, ReasoningDelta
-
-
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_reasoning_comes_under_two_names(field: str) -> None:
-    message = reply(
-        chunk({field: "a", "content": None}), chunk({field: "b"}), chunk({field: "", "content": "c"}, "stop")
-    )
-    assert shape(message) == [("reasoning", "ab"), ("text", "c")]
-
-
-def test_reasoning_content_comes_before_reasoning() -> None:
-    assert reply(chunk({"reasoning_content": "a", "reasoning": "a"}, "stop")).reasoning == "a"
-
-
-def test_reasoning_sent_twice_in_one_delta_counts_once() -> None:
-    message = reply(
-        chunk({"content": "", "reasoning": "a", "reasoning_details": [detail("a", signature="")]}),
-        chunk({"content": "", "reasoning": "b", "reasoning_details": [detail("b")]}),
-        chunk({"content": "", "reasoning_details": [detail(signature="s1")]}),
-        text("c", "stop"),
-    )
-    assert shape(message) == [("reasoning", "ab"), ("text", "c")]
-    assert parts_of(message)[0].options == {
-        "format": "f1",
-        "signature": "s1",
-        "signed_by": "openai-chat",
-    }
+from support.openai_chat import Chunk, chunk, decode, detail, parts_of, reply, shape, text
 
 
 def test_reasoning_in_details_alone_counts() -> None:
@@ -47,12 +18,6 @@ def test_reasoning_in_details_alone_counts() -> None:
         "id": "r1",
         "provider_type": "reasoning.summary",
     }
-
-
-def test_what_describes_a_reasoning_is_told_once() -> None:
-    found = decode(*(chunk({"reasoning_details": [detail(piece)]}) for piece in "abc"))
-    assert of_type(BlockDelta, found) == []
-    assert len(of_type(ReasoningDelta, found)) == 3
 
 
 def test_encrypted_reasoning_is_kept_to_be_sent_back() -> None:

@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from support.openai_chat import (
     Chunk,
     call,
@@ -173,13 +172,6 @@ def test_a_second_call_that_is_cut_off_leaves_the_first_one_whole() -> None:
     assert [bad.arguments for bad in message.invalid_tool_calls] == ['{"x":']
 
 
-@pytest.mark.parametrize("index", [1.5, "x", True, False, float("nan"), float("inf"), "", "1.0", [0], {}])
-def test_what_is_no_number_is_no_index(index: Any) -> None:
-    for bad in (call(fragment(index)), text("a", index=index)):
-        with pytest.raises(MalformedChunkError, match="index"):
-            OpenAIChatDecoder().decode(bad)
-
-
 @pytest.mark.parametrize("index", [2**31, "9" * 5000, 1e300])
 def test_a_huge_index_is_refused_by_the_limit(index: Any) -> None:
     for bad in (call(fragment(index)), text("a", index=index)):
@@ -321,14 +313,6 @@ def test_the_replies_that_are_meant_are_read(chunks: list[Chunk], meant: dict[in
     assert of_type(ProviderEvent, found) == []
 
 
-def test_a_counted_reply_is_live_as_soon_as_its_indexes_can_be_nothing_else() -> None:
-    decoder = OpenAIChatDecoder()
-    assert of_type(TextDelta, decoder.decode(text("a", index=0)))  # the first chunk never waits
-    found = [of_type(TextDelta, decoder.decode(text("b", index=n))) for n in range(1, 20)]
-    assert [len(events) for events in found[-9:]] == [1] * 9
-    assert sum(map(len, found)) == 19
-
-
 def test_an_index_that_comes_back_behind_counted_chunks_is_an_error() -> None:
     decoder = OpenAIChatDecoder()
     for n in range(20):
@@ -381,15 +365,6 @@ def test_what_signs_the_reasoning_goes_back_wherever_it_came(chunks: list[Chunk]
     assert "reasoning_text" not in rd.to_request([alone.to_message()], "openai-chat")["messages"][0]
 
 
-@pytest.mark.parametrize("field", ["thinking", "thought", "reasoning_summary", "cot_summary", "note"])
-def test_a_text_that_nobody_knows_is_joined(field: str) -> None:
-    pieces = ["Let", " me", " me", "\ud83d", "\ude00"]
-    message = reply(
-        *(chunk({field: piece, "content": "a"}) for piece in pieces), chunk({field: None}, "stop")
-    )
-    assert message.metadata[field] == "Let me me😀"
-
-
 def test_a_reply_that_stands_in_unknown_fields_alone_is_passed_on() -> None:
     found = decode(chunk({"text": "Hel"}), chunk({"text": "lo"}), chunk({}, "stop"))
     assert [(one.provider, one.payload) for one in of_type(ProviderEvent, found)] == [
@@ -412,13 +387,6 @@ def test_a_part_whose_text_has_another_name_is_malformed(part: Chunk, name: str)
         rd.providers.decoder(name).decode(chunk({"content": [part]}))
 
 
-def test_parts_may_have_the_types_of_the_responses_api() -> None:
-    assert (
-        reply(chunk({"content": [{"type": "output_text", "text": "Hi", "annotations": []}]}, "stop")).text
-        == "Hi"
-    )
-
-
 def test_an_entry_of_reasoning_whose_text_has_another_name_is_passed_on() -> None:
     entry = {"type": "reasoning.text", "content": "Hm"}
     (one,) = of_type(ProviderEvent, decode(chunk({"reasoning_details": [entry], "content": "a"}, "stop")))
@@ -431,11 +399,6 @@ def test_a_call_doesn_t_lose_arguments_under_another_name(name: str, flat: bool)
     said = {name: '{"x":1}'}
     entry = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", **({} if flat else said)}}
     assert calls(reply(call({**entry, **(said if flat else {})}), END)) == F
-
-
-def test_another_call_behind_the_finish_reason_is_another_though_it_has_a_known_id() -> None:
-    late = call(fragment(1, '{"y":2}', "a", "g"))
-    assert calls(reply(*entries(fragment(0, '{"x":1}', "a", "f")), late, END)) == [*F, ("a-2", "g", {"y": 2})]
 
 
 def test_a_text_beside_an_empty_delta_is_passed_on() -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import rxdelta as rd
 
@@ -46,10 +42,6 @@ def folded(*chunks: Any, number: int = 0) -> rd.Snapshot:
     return fold.snapshot
 
 
-def names(*chunks: Any) -> list[str]:
-    return [event.event for event in decoded(*chunks, close=False)]
-
-
 def test_a_text_in_pieces() -> None:
     told = folded(chunk(choice("a")), chunk(choice("b")), chunk(choice("c", "stop"))).to_message().to_dict()
     assert told == {
@@ -63,28 +55,6 @@ def test_a_text_in_pieces() -> None:
         "provider_finish_reason": "stop",
         "metadata": {"created": 1},
     }
-
-
-def test_a_chunk_of_plain_text_is_one_event() -> None:
-    decoder = rd.providers.decoder("openai-completions")
-    decoder.decode(chunk(choice("a")))
-    assert tuple(decoder.decode(chunk(choice("b"), usage=None))) == (rd.events.TextDelta(0, "b"),)
-
-
-def test_the_block_ends_with_the_finish_reason_and_the_message_with_the_usage() -> None:
-    first = chunk(choice("a", "stop"), usage=None)
-    assert names(first)[-1] == "content-block-finish"
-    assert names(first, chunk(usage=USAGE))[-1] == "message-finish"
-    reply = folded(first, chunk(usage=USAGE))
-    assert reply.usage == rd.TokenUsage(7, 3, USAGE)
-
-
-def test_text_behind_the_finish_reason_and_a_usage_beside_it_is_a_new_block() -> None:
-    reply = folded(
-        chunk(choice("a", "stop"), usage=USAGE), chunk(choice("b", "stop"), usage=USAGE), chunk(choice("c"))
-    )
-    assert [block.text for block in reply.blocks] == ["a", "bc"]  # type: ignore[union-attr]
-    assert reply.usage == rd.TokenUsage(7, 3, USAGE)
 
 
 @pytest.mark.parametrize("end", [rd.wire.DONE, chunk(usage=USAGE)])
@@ -109,50 +79,8 @@ def test_a_reason_that_says_that_the_server_failed_is_an_error_behind_the_usage(
     assert (error.code, error.transient) == (word, True)
 
 
-def test_a_running_usage_may_be_followed_by_the_last() -> None:
-    running = {**USAGE, "completion_tokens": 1}
-    chunks = [
-        chunk(choice("a"), usage=running),
-        chunk(choice("b", "stop"), usage=running),
-        chunk(usage=USAGE),
-    ]
-    assert names(*chunks[:2])[-1] != "message-finish"
-    assert folded(*chunks).usage == rd.TokenUsage(7, 3, USAGE)
-
-
 def test_usage_null_says_nothing() -> None:
     assert folded(chunk(choice("a", "stop"), usage=None)).usage is None
-
-
-def test_several_choices_end_together() -> None:
-    chunks = [
-        chunk(choice("a", index=1)),
-        chunk(choice("b", index=0), choice("c", index=1)),
-        chunk(choice("", "length", 1)),
-        chunk(choice("", "stop", 0)),
-        chunk(usage=USAGE),
-    ]
-    assert [(folded(*chunks, number=n).text, folded(*chunks, number=n).finish_reason) for n in (0, 1)] == [
-        ("b", "stop"),
-        ("ac", "length"),
-    ]
-    assert names(*chunks).count("message-finish") == 2
-
-
-def test_lists_of_logprobs_go_on() -> None:
-    def logprobs(token: str, offset: int) -> Chunk:
-        return {"tokens": [token], "token_logprobs": [-1], "top_logprobs": None, "text_offset": [offset]}
-
-    reply = folded(
-        chunk(choice("a", logprobs=logprobs("a", 0), token_ids=[1])),
-        chunk(choice("b", "stop", logprobs=logprobs("b", 1), token_ids=[2])),
-    )
-    assert rd.core.thaw(reply.metadata["logprobs"]) == {
-        "tokens": ["a", "b"],
-        "token_logprobs": [-1, -1],
-        "text_offset": [0, 1],
-    }
-    assert rd.core.thaw(reply.metadata["token_ids"]) == [1, 2]
 
 
 def test_what_a_vendor_adds_stays_with_the_message() -> None:
@@ -172,39 +100,10 @@ def test_what_a_vendor_adds_stays_with_the_message() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("word", "reason"),
-    [
-        ("stop", "stop"),
-        ("length", "length"),
-        ("content_filter", "content_filter"),
-        ("eos_token", "stop"),
-        ("x", "stop"),
-    ],
-)
-def test_finish_reasons(word: str, reason: str) -> None:
-    reply = folded(chunk(choice("a", word)))
-    assert (reply.finish_reason, reply.provider_finish_reason) == (reason, word)
-
-
-def test_no_text_at_all_is_a_message_without_blocks() -> None:
-    assert folded(chunk(choice("", "stop"))).to_message().blocks == ()
-
-
 def test_a_stream_without_a_finish_reason_is_incomplete() -> None:
     assert (
         folded(chunk(usage=USAGE), chunk(choice("a")), chunk(usage=USAGE), chunk(choice("b"))).status
         == "incomplete"
-    )
-
-
-def test_a_body_that_was_not_streamed_is_the_same() -> None:
-    body = chunk(choice("ab", "stop"), usage=USAGE)
-    assert (
-        folded(body).to_message()
-        == folded(
-            chunk(choice("a")), chunk(choice("b")), chunk(choice("", "stop")), chunk(usage=USAGE)
-        ).to_message()
     )
 
 
@@ -253,67 +152,3 @@ def test_what_is_malformed_is_named_by_its_path(found: Any, path: str) -> None:
 def test_an_absurd_index_is_refused() -> None:
     with pytest.raises(rd.errors.LimitExceededError):
         decoded(chunk(choice("a", index=2**31)))
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        chunk(choice("a")),
-        chunk(),
-        {"choices": [{"index": 0, "text": ""}]},
-        chunk(choice("a", "stop"), usage=USAGE),
-    ],
-)
-def test_the_format_is_told_by_its_chunks(found: Chunk) -> None:
-    assert rd.providers.detect(found) == "openai-completions"
-
-
-def test_a_chat_that_repeats_its_text_is_a_chat() -> None:
-    assert (
-        rd.providers.detect({"choices": [{"index": 0, "text": "a", "delta": {"content": "a"}}]})
-        == "openai-chat"
-    )
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                ["choices", "text", "index", "logprobs", "usage", "error", "finish_reason", "tokens", "id"]
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=10,
-)
-chunks = st.builds(
-    lambda said, usage: chunk(*said, usage=usage),
-    st.lists(
-        st.builds(
-            choice,
-            st.sampled_from(["", "a"]),
-            st.sampled_from([None, None, "stop"]),
-            st.sampled_from([0, 1]),
-            logprobs=st.none() | json_values,
-        ),
-        max_size=2,
-    ),
-    st.sampled_from([None, USAGE]),
-)
-
-
-@given(st.lists(json_values | chunks, max_size=6))
-@settings(max_examples=300)
-def test_anything_gives_events_that_keep_the_protocol_or_our_errors(found: list[Any]) -> None:
-    decoder, lifecycle = rd.providers.decoder("openai-completions"), rd.core.ProtocolChecker()
-    for one in [*found, None]:
-        told: Any = ()
-        with suppress(rd.RxDeltaError):
-            told = decoder.close() if one is None else decoder.decode(one)
-        for event in told:
-            json.dumps(event.to_dict())
-            if not isinstance(event, rd.events.StreamError):
-                assert lifecycle.check(event) is None

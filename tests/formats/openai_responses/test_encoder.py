@@ -65,10 +65,6 @@ def test_a_response_begins_with_two_frames_and_ends_with_the_whole_of_it() -> No
     }
 
 
-def test_usage_that_is_not_known_is_null() -> None:
-    assert body(START, *text(0, "Hi"), ev.MessageFinish("stop"))["usage"] is None
-
-
 def test_a_text_is_a_message_of_one_part() -> None:
     place = {"item_id": "msg_made_0_m1", "output_index": 0, "content_index": 0}
     part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
@@ -94,20 +90,6 @@ def test_a_refusal_is_a_part_of_its_own_kind() -> None:
     assert "response.refusal.delta" in [frame["type"] for frame in middle(*turn(refusal))]
 
 
-def test_a_text_that_its_end_corrects_is_corrected_in_the_end_of_the_item() -> None:
-    corrected = [*text(0, "Hi")[:-1], ev.BlockFinish(0, {"type": "text", "text": "Hello"})]
-    (item,) = items(*turn(corrected))
-    assert item["content"][0]["text"] == "Hello"
-    deltas = [frame["delta"] for frame in middle(*turn(corrected)) if "delta" in frame]
-    assert deltas == ["H", "i"]
-
-
-def test_reasoning_is_a_summary_of_one_part() -> None:
-    (item,) = items(*turn(thought(0, "Hm.")))
-    summary = [{"type": "summary_text", "text": "Hm."}]
-    assert item == {"id": "rs_made_0_m1", "type": "reasoning", "summary": summary}
-
-
 @pytest.mark.parametrize(
     ("signed_by", "kept"),
     [("openai-responses", True), ("anthropic", False), ("openai via openai-responses", True)],
@@ -123,35 +105,6 @@ def test_encrypted_reasoning_without_a_text_has_no_part() -> None:
     frames = middle(*turn([ev.BlockFinish(0, block)]))
     assert [frame["type"] for frame in frames] == ["response.output_item.added", "response.output_item.done"]
     assert frames[-1]["item"]["summary"] == []
-
-
-def test_a_call_repeats_its_arguments_to_the_letter() -> None:
-    pieces = ['{"at" :', '"sea" }']
-    start = ev.BlockStart(0, {"type": "tool_call_chunk", "id": "c1", "name": "look"})
-    events = [START, start, *(ev.ToolCallDelta(0, piece) for piece in pieces), ev.BlockFinish(0), CALLS]
-    frames = middle(*events, tools=())
-    place = {"item_id": "fc_made_0_m1", "output_index": 0}
-    item = {"id": "fc_made_0_m1", "type": "function_call", "call_id": "c1", "name": "look"}
-    done = {**item, "arguments": '{"at" :"sea" }', "status": "completed"}
-    assert frames == [
-        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "arguments": "", "status": "in_progress"}},
-        {"type": "response.function_call_arguments.delta", **place, "delta": pieces[0]},
-        {"type": "response.function_call_arguments.delta", **place, "delta": pieces[1]},
-        {"type": "response.function_call_arguments.done", **place, "arguments": "".join(pieces), "name": "look"},
-        {"type": "response.output_item.done", "output_index": 0, "item": done},
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("reason", ["tool_use", "length"])
-def test_arguments_that_cannot_be_read_are_sent_as_they_are(reason: str) -> None:
-    start = ev.BlockStart(0, {"type": "tool_call_chunk", "id": "c1", "name": "look"})
-    cut = [START, start, ev.ToolCallDelta(0, '{"at": '), ev.BlockFinish(0), ev.MessageFinish(reason)]
-    response = body(*cut, tools=())
-    (item,) = response["output"]
-    assert item["arguments"] == '{"at": '
-    assert item["status"] == "incomplete"
-    assert response["status"] == ("completed" if reason == "tool_use" else "incomplete")
-    assert not body(*cut)["output"], "it was held"
 
 
 @pytest.mark.parametrize(
@@ -211,25 +164,6 @@ def test_the_names_of_custom_tools_are_a_collection(custom: Any) -> None:
 def test_the_reason_is_in_their_words(ours: str, status: str, why: Any) -> None:
     response = body(START, *text(0, "Hi"), ev.MessageFinish(ours))
     assert (response["status"], response["incomplete_details"]) == (status, why)
-
-
-def test_an_error_is_two_frames_behind_the_beginning() -> None:
-    for events, done in (([], 0), ([START, *text(0, "Hi")], 1), ([START, *text(0, "Hi")[:2]], 0)):
-        frames = WAY.frames(events, ValueError("hunter2"))
-        assert [frame["type"] for frame in frames[:2]] == ["response.created", "response.in_progress"]
-        error, failed = frames[-2:]
-        said = {"code": "server_error", "message": rd.wire.MASKED}
-        assert error == {"type": "error", "sequence_number": len(frames) - 2, **said, "param": None}
-        assert (failed["type"], failed["response"]["error"]) == ("response.failed", said)
-        assert len(failed["response"]["output"]) == done
-
-
-@pytest.mark.parametrize(
-    ("type", "code"), [("rate_limit_exceeded", "rate_limit_exceeded"), ("overloaded_error", "server_error")]
-)
-def test_the_code_of_an_error_is_one_that_the_api_has(type: str, code: str) -> None:
-    frames = WAY.frames([START, ev.StreamError("hunter2", type)])
-    assert (frames[-2]["code"], frames[-1]["response"]["error"]["code"]) == (code, code)
 
 
 def test_an_item_keeps_its_own_id_if_no_other_has_it() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from support.openai_responses import (
     Chunk,
     added,
@@ -50,12 +49,6 @@ def test_an_image_is_its_newest_frame_until_it_has_its_data() -> None:
     assert image.options["status"] == "completed"
     assert image == only(reply(created(), added(BEGUN), done(item), completed(item)))
     assert [one for one in found if isinstance(one, ProviderEvent)] == []
-
-
-@pytest.mark.parametrize("end", [[done({**BEGUN, "status": "failed"})], []])
-def test_an_unfinished_image_is_none(end: list[Chunk]) -> None:
-    image = only(reply(created(), added(BEGUN), frame(0, "QQ=="), *end, completed()))
-    assert image.text == ""
 
 
 def test_a_frame_that_comes_late_is_passed_on() -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from support.openai_responses import (
     USAGE,
     Chunk,
     added,
-    annotation,
     blocks,
     completed,
     created,
@@ -30,7 +27,6 @@ from support.openai_responses import (
 )
 
 from rxdelta.core import (
-    MalformedChunkError,
     thaw,
 )
 from rxdelta.core.events import (
@@ -86,17 +82,6 @@ def test_a_piece_is_one_event_whatever_else_it_carries(extra: Chunk) -> None:
     assert list(decoder.decode(text("b", **extra))) == [TextDelta(0, "b")]
 
 
-@pytest.mark.parametrize("place", [True, 0.0, "0"])
-def test_an_index_that_only_equals_a_number_is_not_one(place: Any) -> None:
-    decoder = OpenAIResponsesDecoder()
-    for first in (text("a", 0), text("a", 1)):
-        decoder.decode(first)
-    with pytest.raises(MalformedChunkError, match="output_index"):
-        decoder.decode({**text("b"), "output_index": place})
-    with pytest.raises(MalformedChunkError, match="content_index"):
-        decoder.decode({**text("b"), "content_index": place})
-
-
 def test_parts_of_a_message_are_blocks_and_messages_keep_their_phase() -> None:
     first = message(part("a"), part("b"), id="m1", phase="commentary")
     second = message(part("c"), id="m2", phase="final_answer")
@@ -115,32 +100,6 @@ def test_parts_of_a_message_are_blocks_and_messages_keep_their_phase() -> None:
     told = [(block.options["item_id"], block.options["phase"]) for block in snapshot.blocks]  # type: ignore[union-attr]
     assert told == [("m1", "commentary"), ("m1", "commentary"), ("m2", "final_answer")]
     assert snapshot.text == "abc"
-
-
-def test_a_phase_that_only_the_finished_item_tells_is_kept() -> None:
-    assert (
-        streamed(message(part("a"), phase="final_answer"), text("a"), begin=message())
-        .blocks[0]
-        .options[  # type: ignore[union-attr]
-            "phase"
-        ]
-        == "final_answer"
-    )
-
-
-def test_content_index_may_begin_with_1() -> None:
-    item = message(part("Hello"))
-    snapshot = reply(
-        created(), added(message()), text("Hel", part=1), text("lo", part=1), done(item), completed(item)
-    )
-    assert blocks(snapshot) == [("text", "Hello")]
-
-
-@pytest.mark.parametrize("pieces", [[], ["Hel"], ["Hel", "lo, wor", "ld"], ["Something else"]])
-def test_the_finished_text_wins_over_its_pieces(pieces: list[str]) -> None:
-    item = message(part("Hello, world"))
-    snapshot = streamed(item, *(text(piece) for piece in pieces), begin=message())
-    assert blocks(snapshot) == [("text", "Hello, world")]
 
 
 def test_a_text_that_is_told_whole_shows_before_its_item_is_done() -> None:
@@ -172,27 +131,9 @@ def test_refusal_is_a_block_of_its_own() -> None:
     assert snapshot.text == ""
 
 
-def test_annotations_come_twice_and_count_once() -> None:
-    item = message(part("Hi", annotation(0), annotation(1)))
-    whole = event("content_part.done", content_index=0, part=item["content"][0])
-    found = only(streamed(item, text("Hi"), noted(0), noted(1), whole, begin=message()))
-    assert [thaw(citation.raw) for citation in found.citations] == [annotation(0), annotation(1)]
-    assert (found.citations[1].title, found.citations[1].url, found.citations[1].end_index) == (
-        "T1",
-        "https://x/1",
-        2,
-    )
-
-
 def test_annotations_that_only_events_tell_are_kept() -> None:
     found = only(streamed(message(part("Hi")), text("Hi"), noted(0), noted(0), noted(1), begin=message()))
     assert [citation.url for citation in found.citations] == ["https://x/0", "https://x/1"]
-
-
-def test_a_file_is_cited_by_its_name() -> None:
-    cited = {"type": "file_citation", "file_id": "f1", "filename": "a.pdf", "index": 9}
-    citation = only(streamed(message(part("Hi", cited)))).citations[0]
-    assert (citation.title, thaw(citation.raw)) == ("a.pdf", cited)
 
 
 def test_many_annotations_are_told_in_linear_space() -> None:
@@ -204,12 +145,6 @@ def test_many_annotations_are_told_in_linear_space() -> None:
             message(part("Hi")), text("Hi"), *(noted(n) for n in range(count)), begin=message()
         )
         assert len(only(snapshot).citations) == count
-
-
-def test_citations_held_back_are_told_when_a_stream_is_cut_off() -> None:
-    chunks = [created(), added(message()), text("Hi"), *(noted(n) for n in range(30))]
-    for end in ([], [{"type": "error", "message": "Oh"}]):
-        assert len(only(reply(*chunks, *end)).citations) == 30
 
 
 def test_logprobs_are_the_finished_ones_or_those_of_the_pieces() -> None:

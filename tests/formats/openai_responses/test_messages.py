@@ -94,26 +94,6 @@ CODEX = [
 """A conversation in the shape of Codex'."""
 
 
-def bare(item: Any) -> Any:
-    """An item without the ids of results, in the shortest spelling."""
-    kept = {
-        name: value
-        for name, value in item.items()
-        if not (name == "id" and ("output" in item or item.get("role") in ("user", "developer")))
-    }
-    content = kept.get("content")
-    if isinstance(content, list) and all(part["type"] == "input_text" for part in content):
-        kept["content"] = "".join(part["text"] for part in content)
-    if kept.get("role") in ("user", "developer"):
-        kept.pop("type", None)
-        kept["role"] = "system" if kept["role"] == "developer" else "user"
-    return kept
-
-
-def test_a_conversation_of_codex_goes_on_to_openai_as_it_was() -> None:
-    assert sent(CODEX, system=True) == [bare(item) for item in CODEX]
-
-
 def test_reasoning_that_codex_sends_without_an_id_goes_on_as_it_was() -> None:
     items = [user(text("Hi")), thought(encrypted_content="gAAAA"), said(), call(), output()]
     assert sent(items)[1] == thought(encrypted_content="gAAAA")
@@ -179,24 +159,6 @@ def test_an_image_of_a_result_is_an_image_for_every_provider_that_takes_one() ->
     assert response["parts"] == [{"inlineData": {"mimeType": "image/png", "data": "aGk="}}]
     step = rd.to_request(messages_of(items), "gemini-interactions")["input"][-1]
     assert step["result"][1] == {"type": "image", "data": "aGk=", "mime_type": "image/png"}
-
-
-def test_results_stand_behind_the_reply_with_their_calls_whenever_they_came() -> None:
-    first, second = messages_of([call("a"), output("one", "a"), call("b"), output("two", "b")])
-    assert [block.result.content for block in (*first.tool_calls, *second.tool_calls) if block.result] == [
-        "one",
-        "two",
-    ]
-    assert first.all_tools_terminal()
-    one, two = messages_of([call("a"), output("first", "a"), call("a"), output("second", "a")])
-    assert [found.tool_calls[0].result and found.tool_calls[0].result.content for found in (one, two)] == [
-        "first",
-        "second",
-    ]
-
-
-def test_a_result_without_its_call_stays() -> None:
-    assert sent([user(text("Hi")), output("lost", "gone")])[-1] == output("lost", "gone")
 
 
 def test_results_of_special_tools_go_back_whole() -> None:

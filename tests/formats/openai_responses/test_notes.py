@@ -7,13 +7,7 @@ import json
 import pytest
 from support.openai_responses import (
     Chunk,
-    function,
-    message,
-    only,
-    part,
-    reasoning,
     reply,
-    streamed,
 )
 from support.shared import recordings
 
@@ -22,18 +16,6 @@ from rxdelta.core import (
     ToolCall,
     thaw,
 )
-
-
-def test_a_field_whose_name_means_something_here_is_kept_under_another() -> None:
-    odd: Chunk = {
-        name: {"x": name}
-        for name in ("citations", "data", "text", "reasoning", "thinking", "signature", "index")
-    }
-    for item in (message(part("a"), **odd), reasoning("a", **odd), function("{}", **odd)):
-        block = only(streamed(item))
-        kept = thaw(block.metadata if isinstance(block, ToolCall) else block.options)
-        assert {f"item_{name}": value for name, value in odd.items()}.items() <= kept.items()
-        assert isinstance(block, ToolCall) or (block.text, block.citations) == ("a", ())
 
 
 def items_of(snapshot: Snapshot) -> list[Chunk]:

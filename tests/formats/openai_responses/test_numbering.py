@@ -74,31 +74,6 @@ def test_a_recording_whose_numbers_do_not_count_loses_nothing(chunks: list[Chunk
         assert without_numbers(decode(*({**chunk, "sequence_number": constant} for chunk in bare))) == events
 
 
-@pytest.mark.parametrize("number", [-1, 0, 1, 2, None, "3", True])
-def test_pieces_that_are_equal_stay_if_their_numbers_are_equal_too(number: Any) -> None:
-    chunks = [{**chunk, "sequence_number": number} for chunk in said("ha ", "ha ", "ha ")]
-    assert "ha ha " in live(chunks)
-    if number in (-1, 0, 1):
-        assert "ha ha " in live(chunks[2:])
-
-
-def test_pieces_of_two_items_stay_though_they_are_equal() -> None:
-    items = [[text(piece, place) for piece in ("No", "! ")] for place in (0, 1)]
-    chunks = [
-        one
-        for item in items
-        for one in (added(message(), item[0]["output_index"]), *numbered(*item, first=3))
-    ]
-    assert live([created(), *chunks])[-1] == "No! No! "
-
-
-def test_pieces_that_are_equal_stay_if_their_numbers_differ() -> None:
-    chunks = numbered(*said("ha ", "ha ", "ha "))
-    doubled = [chunk for chunk in chunks for _ in range(2)]
-    assert live(doubled) == live(chunks)
-    assert live(chunks)[2:5] == ["ha ", "ha ha ", "ha ha ha "]
-
-
 @pytest.mark.parametrize(
     "again",
     [
@@ -138,12 +113,6 @@ def test_an_absurd_place_is_refused_as_without_numbers(place: int) -> None:
         decode(begin, item, a, {**bad, "output_index": place})
 
 
-def test_an_error_that_a_gateway_numbers_from_0_is_told() -> None:
-    begin, item, a, _ = numbered(*said("a"))
-    failed = {"type": "error", "sequence_number": 0, "message": "gone", "code": None}
-    assert isinstance(decode(begin, item, a, a, failed)[-1], rd.events.StreamError)
-
-
 def test_another_response_on_the_connection_counts_anew() -> None:
     first = numbered(*said("a", "b", "c"))
     second = [
@@ -153,9 +122,3 @@ def test_another_response_on_the_connection_counts_anew() -> None:
     doubled = [chunk for chunk in first + second for _ in range(2)]
     assert decode(*doubled) == decode(*first, *second)
     assert names(decode(*first, *second)).count("message-start") == 2
-
-
-def test_what_comes_twice_behind_the_end_is_passed_on_once() -> None:
-    note = {"type": "response.steer.accepted", "steer": {"id": "s"}}
-    chunks = numbered(*said("a", "b"), note)
-    assert decode(*chunks, chunks[-1]) == decode(*chunks)

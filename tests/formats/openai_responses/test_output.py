@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 from support.openai_responses import (
     Chunk,
@@ -19,7 +17,6 @@ from support.openai_responses import (
     noted,
     only,
     part,
-    reasoning,
     reply,
     response,
     streamed,
@@ -55,27 +52,6 @@ def test_any_other_item_is_kept_whole(item: Chunk) -> None:
     assert snapshot.finish_reason == "stop"
 
 
-def test_ids_that_change_with_every_event_do_not_matter() -> None:
-    numbers = iter(range(100))
-
-    def rotated(chunk: Chunk) -> Chunk:
-        chunk = copy.deepcopy(chunk)
-        for holder in (chunk, chunk.get("item") or {}, chunk.get("response") or {}):
-            for name in ("id", "item_id"):
-                if name in holder:
-                    holder[name] = f"rotated{next(numbers)}"
-        return chunk
-
-    said, call = message(part("Hello")), function('{"x": 1}')
-    chunks = [
-        created(), added(message()), event("content_part.added", content_index=0, part=part("")), text("Hel"), text("lo"),
-        done(said), added(function(), 1), arguments('{"x"', 1), arguments(": 1}", 1), done(call, 1), completed(said, call),
-    ]  # fmt: skip
-    snapshot = reply(*map(rotated, chunks))
-    assert blocks(snapshot) == [("text", "Hello"), ("tool_call", "c1", "f")]
-    assert snapshot.id == "rotated0"
-
-
 def test_without_places_the_ids_tell_and_without_those_the_order() -> None:
     said, call = message(part("Hello")), function('{"x": 1}')
     chunks = [
@@ -94,35 +70,11 @@ def test_without_places_the_ids_tell_and_without_those_the_order() -> None:
     assert blocks(reply(*chunks)) == [("text", "Hello"), ("tool_call", "c1", "f")]
 
 
-def test_another_item_at_the_same_place_is_another() -> None:
-    one, two = function('{"a": 1}'), function('{"b": 2}', call_id="c2", id="fc2")
-    chunks = [
-        created(), added(function()), arguments('{"a": 1}'), done(one),
-        added(function(call_id="c2", id="fc2")), arguments('{"b": 2}'), done(two),
-    ]  # fmt: skip
-    for snapshot in (reply(*chunks), reply(*chunks, completed(one, two))):
-        assert [thaw(call.arguments) for call in snapshot.tool_calls] == [{"a": 1}, {"b": 2}]
-
-
 def test_an_item_that_is_named_only_when_done_counts_once() -> None:
     said, call = message(part("a"), id="m1"), function("{}")
     nameless = [{**text("a"), "item_id": None}, {**arguments("{}", 1), "item_id": None}]
     snapshot = reply(created(), *nameless, done(said), done(said), done(call, 1), done(call, 1))
     assert blocks(snapshot) == [("text", "a"), ("tool_call", "c1", "f")]
-
-
-def test_an_event_that_is_sent_twice_counts_once() -> None:
-    item = message(part("a"))
-    chunks = [
-        created(),
-        added(message()),
-        text("a"),
-        done(item),
-        added(function(), 1),
-        done(function("{}"), 1),
-    ]
-    doubled = [chunk for chunk in chunks for _ in range(1 if chunk["type"].endswith("delta") else 2)]
-    assert reply(*doubled) == reply(*chunks)
 
 
 def test_a_stream_that_begins_in_the_middle_is_read_from_there() -> None:
@@ -157,19 +109,3 @@ def test_a_stream_that_begins_in_the_middle_is_read_from_there() -> None:
 def test_an_event_whose_item_was_lost_begins_it(chunk: Chunk, kind: str) -> None:
     block = only(reply(chunk))
     assert (block.type, block.open) == (kind, True)
-
-
-def test_items_that_only_the_last_event_has_are_read_from_there() -> None:
-    output = [reasoning("hm"), message(part("Hi")), function("{}")]
-    snapshot = reply(created(), completed(*output))
-    assert blocks(snapshot) == [("reasoning", "hm"), ("text", "Hi"), ("tool_call", "c1", "f")]
-
-
-def test_items_that_were_never_done_are_finished_by_the_last_event() -> None:
-    snapshot = reply(created(), added(message()), text("He"), added(function(), 1), completed(message(part("Hello")), function("{}")))  # fmt: skip
-    assert blocks(snapshot) == [("text", "Hello"), ("tool_call", "c1", "f")]
-    folded = reply(
-        created(), added(message()), text("He"), added(function(), 1), arguments("{}", 1), completed()
-    )
-    assert blocks(folded) == [("text", "He"), ("tool_call", "c1", "f")]
-    assert folded.tool_calls[0].status == "complete"

@@ -31,15 +31,6 @@ from rxdelta.core.events import (
 )
 
 
-def test_a_reasoning_with_neither_summary_nor_content_stays() -> None:
-    assert only(streamed(reasoning(encrypted_content="gAA=="))).to_dict() == {
-        "key": 0,
-        "type": "reasoning",
-        "text": "",
-        "options": {"item_id": "rs", "signature": "gAA==", "signed_by": "openai-responses"},
-    }
-
-
 def test_of_two_encrypted_contents_the_last_wins() -> None:
     begin, end = reasoning(encrypted_content="first"), reasoning(encrypted_content="second")
     assert only(streamed(end, begin=begin)).options["signature"] == "second"

@@ -40,7 +40,6 @@ from rxdelta.core import (
 )
 from rxdelta.core.events import (
     BlockDelta,
-    BlockFinish,
     Event,
     ProviderEvent,
 )
@@ -59,54 +58,12 @@ def test_a_call_is_named_by_its_call_id_and_keeps_its_items_id() -> None:
     }
 
 
-def test_a_call_ends_with_its_item_before_the_message_does() -> None:
-    found = decode(created(), added(function()), arguments("{}"), done(function("{}")))
-    assert isinstance(found[-1], BlockFinish)
-    assert only(fold(found)).status == "complete"
-
-
-def test_arguments_may_come_without_pieces() -> None:
-    whole = event("function_call_arguments.done", arguments='{"x": 1}')
-    assert only(reply(created(), added(function()), whole)).arguments == '{"x": 1}'
-    assert thaw(only(streamed(function('{"x": 1}'), whole, begin=function())).arguments) == {"x": 1}
-
-
 def test_finished_arguments_win_over_their_pieces() -> None:
     whole = event("function_call_arguments.done", arguments='{"x": 12}')
     assert only(reply(created(), added(function()), arguments('{"x"'), whole)).arguments == '{"x": 12}'
     assert thaw(only(streamed(function('{"x": 12}'), arguments('{"y"'), begin=function())).arguments) == {
         "x": 12
     }
-
-
-def test_arguments_may_come_as_an_object() -> None:
-    assert thaw(only(streamed(function({"x": 1}), begin=function())).arguments) == {"x": 1}
-
-
-def test_a_finished_item_may_still_call_itself_in_progress() -> None:
-    call = only(streamed(function('{"x": 1}', status="in_progress"), begin=function()))
-    assert (call.type, call.status, call.metadata["status"]) == ("tool_call", "complete", "in_progress")
-
-
-def test_parallel_calls_may_interleave_and_calls_may_share_an_id() -> None:
-    one, two = function('{"a": 1}'), function('{"b": 2}', name="g", id="fc2")
-    snapshot = reply(
-        created(),
-        added(function()),
-        added(function(name="g", id="fc2"), 1),
-        arguments('{"a"'),
-        arguments('{"b"', 1),
-        arguments(": 1}"),
-        arguments(": 2}", 1),
-        done(two, 1),
-        done(one),
-        completed(one, two),
-    )
-    assert [(call.call_id, thaw(call.arguments)) for call in snapshot.tool_calls] == [
-        ("c1", {"a": 1}),
-        ("c1-2", {"b": 2}),
-    ]
-    assert snapshot.finish_reason == "tool_use"
 
 
 def test_a_call_without_a_call_id_is_named_by_its_items_id_or_gets_one() -> None:
@@ -171,27 +128,6 @@ def test_a_call_id_that_changes_is_told_also_where_only_the_end_says_what_the_ca
     assert blocks(snapshot) == [("tool_call", "late", "f")]
 
 
-def test_a_result_that_names_no_search_is_that_of_the_id_which_the_search_ended_with() -> None:
-    search = {
-        "type": "tool_search_call",
-        "id": "ts",
-        "execution": "server",
-        "arguments": {},
-        "call_id": "early",
-    }
-    ended = {**search, "call_id": "late", "status": "completed"}
-    found = {"type": "tool_search_output", "id": "to", "status": "completed", "tools": []}
-    snapshot = reply(created(), added(search), done(ended), added(found, 1), done(found, 1), completed())
-    assert [block.options["tool_call_id"] for block in snapshot.blocks if isinstance(block, ContentPart)] == [
-        "late"
-    ]
-
-
-def test_a_call_that_cannot_be_parsed_or_has_no_name_cannot_be_run() -> None:
-    for item in (function('{"x": '), function("{}", name="")):
-        assert only(streamed(item, begin=function(name=item["name"]))).type == "invalid_tool_call"
-
-
 @pytest.mark.parametrize("status", ["incomplete", None, "in_progress"])
 @pytest.mark.parametrize("said", ['{"x": 1}', "", '{"x"'])
 def test_a_call_cut_off_by_the_token_limit_never_looks_as_if_it_could_be_run(
@@ -217,17 +153,6 @@ def test_a_call_that_had_come_whole_before_the_limit_stays_one() -> None:
         reply(response("incomplete", output=[function('{"x": 1}'), text_cut])).tool_calls[0].status
         == "complete"
     )
-
-
-@pytest.mark.parametrize("status", ["completed", None, "in_progress"])
-def test_no_arguments_are_an_empty_object(status: str | None) -> None:
-    item = function("", status=status)
-    found = decode(created(), added(function()), done(item), completed(item))
-    assert violations(found) == []
-    call = only(fold(found))
-    assert (call.status, thaw(call.arguments)) == ("complete", {})
-    early = decode(created(), added(function()), done(item))
-    assert isinstance(early[-1], BlockFinish) is (status == "completed")
 
 
 def test_a_custom_call_has_its_text_as_input() -> None:
@@ -268,42 +193,6 @@ def test_a_custom_call_of_a_tool_that_the_request_did_not_have_is_the_providers_
     assert only(snapshot).type == ("tool_call" if ours else "server_tool_call")
     assert snapshot.finish_reason == ("tool_use" if ours else "stop")
     assert snapshot.to_message() == reply({**completed(item, tools=tools)["response"]}).to_message()
-
-
-LOCAL: list[tuple[Chunk, str, Chunk]] = [
-    (
-        {"type": "local_shell_call", "action": {"type": "exec", "command": ["ls"], "env": {}}},
-        "local_shell",
-        {"action": {"type": "exec", "command": ["ls"], "env": {}}},
-    ),
-    ({"type": "shell_call", "action": {"commands": ["ls"]}}, "shell", {"action": {"commands": ["ls"]}}),
-    (
-        {"type": "shell_call", "action": {"commands": ["ls"]}, "environment": {"type": "local"}},
-        "shell",
-        {"action": {"commands": ["ls"]}},
-    ),
-    (
-        {"type": "apply_patch_call", "operation": {"type": "delete_file", "path": "a"}},
-        "apply_patch",
-        {"operation": {"type": "delete_file", "path": "a"}},
-    ),
-    ({"type": "computer_call", "action": {"type": "wait"}}, "computer", {"action": {"type": "wait"}}),
-    (
-        {"type": "tool_search_call", "execution": "client", "arguments": {"query": "x"}},
-        "tool_search",
-        {"query": "x"},
-    ),
-]
-
-
-@pytest.mark.parametrize(("item", "name", "said"), LOCAL)
-def test_what_the_client_must_run_is_a_tool_call(item: Chunk, name: str, said: Chunk) -> None:
-    item = {"id": "x1", "call_id": "c1", "status": "completed", **item}
-    snapshot = streamed(item)
-    call = only(snapshot)
-    assert (call.type, call.call_id, call.name, thaw(call.arguments)) == ("tool_call", "c1", name, said)
-    assert (call.status, snapshot.finish_reason) == ("complete", "tool_use")
-    assert (call.metadata["provider_type"], call.metadata["item_id"]) == (item["type"], "x1")
 
 
 def test_a_shell_in_a_container_is_the_providers_with_its_output() -> None:
@@ -409,51 +298,6 @@ def test_a_web_search_shows_how_far_it_has_come() -> None:
     assert thaw(call.arguments) == {"action": item["action"]}
 
 
-def test_a_finished_search_may_still_call_itself_searching() -> None:
-    item = {
-        "type": "web_search_call",
-        "id": "ws",
-        "status": "searching",
-        "action": {"type": "search", "query": "x"},
-    }
-    call = only(streamed(item, event("web_search_call.completed")))
-    assert (call.status, call.metadata["status"]) == ("complete", "searching")
-
-
-def test_what_a_file_search_found_is_its_result() -> None:
-    item = {"type": "file_search_call", "id": "fs", "status": "completed", "queries": ["q"], "results": None}
-    call = only(streamed(item, begin={**item, "queries": []}))
-    assert (call.name, thaw(call.arguments)) == ("file_search", {"queries": ["q"]})
-    found = [{"file_id": "f", "score": 0.5}]
-    snapshot = streamed({**item, "results": found})
-    assert [block.type for block in snapshot.blocks] == ["server_tool_call", "server_tool_result"]
-    assert thaw(snapshot.blocks[1].options) == {  # type: ignore[union-attr]
-        "tool_call_id": "fs", "output": found, "provider_type": "file_search_call", "item_id": "fs", "status": "success",
-    }  # fmt: skip
-
-
-def test_code_that_the_provider_runs_streams_and_has_its_outputs() -> None:
-    begin = {"type": "code_interpreter_call", "id": "ci", "code": "", "container_id": "cntr", "outputs": []}
-    code, outputs = 'print("a")\n', [{"type": "logs", "logs": "a"}]
-    item = {**begin, "status": "completed", "code": code, "outputs": outputs}
-    pieces = [
-        event("code_interpreter_call.in_progress"),
-        event("code_interpreter_call_code.delta", delta=code[:5]),
-        event("code_interpreter_call_code.delta", delta=code[5:]),
-        event("code_interpreter_call_code.done", code=code),
-        event("code_interpreter_call.interpreting"),
-        event("code_interpreter_call.completed"),
-    ]
-    assert thaw(only(reply(created(), added(begin), *pieces)).arguments_so_far) == {"code": code}
-    snapshot = streamed(item, *pieces, begin=begin)
-    call, result = snapshot.blocks
-    assert isinstance(call, ToolCall)
-    assert isinstance(result, ContentPart)
-    assert (call.name, thaw(call.arguments)) == ("code_interpreter", {"code": code})
-    assert (call.metadata["container_id"], thaw(result.options["output"])) == ("cntr", outputs)
-    assert len(streamed({**item, "outputs": None}, *pieces, begin=begin).blocks) == 1
-
-
 def test_a_call_of_an_mcp_server_has_its_output_or_its_error() -> None:
     begin = {
         "type": "mcp_call",
@@ -509,19 +353,6 @@ def test_a_tool_search_of_the_provider_names_its_result_though_the_wire_does_not
     assert blocks(snapshot) == [("server_tool_call", "tsc", "tool_search"), ("server_tool_result", None)]
     told = snapshot.blocks[1].options  # type: ignore[union-attr]
     assert (told["tool_call_id"], thaw(told["output"])) == ("tsc", [{"name": "a"}])
-
-
-def test_a_program_is_the_providers_and_the_calls_in_it_are_ours() -> None:
-    program = {"type": "program", "id": "p", "call_id": "cp", "code": "f()", "fingerprint": "x"}
-    call = function("{}", caller={"type": "program", "caller_id": "cp"})
-    output = {"type": "program_output", "id": "po", "call_id": "cp", "result": "1", "status": "completed"}
-    snapshot = reply(completed(program, call, output)["response"])
-    assert blocks(snapshot) == [
-        ("server_tool_call", "cp", "program"),
-        ("tool_call", "c1", "f"),
-        ("server_tool_result", None),
-    ]
-    assert snapshot.blocks[2].options["output"] == "1"  # type: ignore[union-attr]
 
 
 def test_a_call_of_a_kind_that_is_not_known_is_not_run() -> None:

@@ -6,13 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
-from reactivex import Observable, abc
+from hypothesis import given, strategies as st
 from reactivex import operators as ops
-from reactivex.disposable import Disposable
 from reactivex.subject import Subject
-from reactivex.testing import TestScheduler
 from support.lines import DAY, through
 from support.replies import OPENAI, REPLIES
 
@@ -104,40 +100,6 @@ def test_each_chunks_events_come_at_once(chunks: list[str], rest: str, end: str,
     assert reads == [(0, expected[-1][0] if ended else DAY)]
 
 
-def test_disposal_disposes_the_source() -> None:
-    records, reads = through("-a-b", rd.decode(Obedient), until=2)
-    assert shown(records) == [(1, "a")]
-    assert reads == [(0, 2)]
-
-
-def test_the_subscribers_scheduler_goes_upstream() -> None:
-    scheduler = TestScheduler()
-    decoded = rx.timer(5).pipe(ops.map(lambda _: "a"), rd.decode(Obedient))
-    assert shown(marbles.records(decoded, scheduler)) == [(5, "a"), (5, "|")]
-
-
-def test_two_subscriptions_have_a_decoder_each() -> None:
-    decoded = rx.from_iterable(OPENAI).pipe(rd.decode("openai-chat"), ops.to_list())
-    assert decoded.run() == decoded.run()
-
-
-def test_what_a_chunks_observer_pushes_comes_after_the_chunks_other_events() -> None:
-    source = Subject[str]()
-    got: list[str] = []
-
-    def read(event: Any) -> None:
-        got.append(event.text)
-        if event.text == "a":
-            source.on_next("cd")
-            source.on_next("e")
-            source.on_completed()
-            assert got == ["a"]
-
-    source.pipe(rd.decode(Obedient, rest="z")).subscribe(read, on_completed=lambda: got.append("|"))
-    source.on_next("ab")
-    assert got == ["a", "b", "c", "d", "e", "z", "|"]
-
-
 def test_ten_thousand_chunks_pushed_from_within_are_no_recursion() -> None:
     source = Subject[str]()
     got: list[str] = []
@@ -151,58 +113,6 @@ def test_ten_thousand_chunks_pushed_from_within_are_no_recursion() -> None:
     source.pipe(rd.decode(Obedient)).subscribe(read)
     source.on_next("a")
     assert len(got) == 10_001
-
-
-def test_52_an_observer_may_dispose_inside_on_next() -> None:
-    source = Subject[str]()
-    got: list[str] = []
-
-    def read(event: Any) -> None:
-        got.append(event.text)
-        subscription.dispose()
-
-    subscription = source.pipe(rd.decode(Obedient, rest="z")).subscribe(read)
-    source.on_next("ab")
-    source.on_completed()
-    assert got == ["a"]
-
-
-def test_51_an_observer_that_has_raised_has_left() -> None:
-    source = Subject[str]()
-    got: list[str] = []
-
-    def read(event: Any) -> None:
-        got.append(event.text)
-        if event.text == "a":
-            raise BOOM
-
-    source.pipe(rd.decode(Obedient)).subscribe(read)
-    with pytest.raises(ValueError, match="boom"):
-        source.on_next("a")
-    source.on_next("b")
-    assert got == ["a"]
-    assert not source.observers
-
-
-def test_a_synchronous_source_that_goes_on_after_an_error_is_not_heard() -> None:
-    decoded: list[str] = []
-
-    class Noting(Obedient):
-        def decode(self, chunk: Any, /) -> Sequence[rd.Event]:
-            decoded.append(chunk)
-            return super().decode(chunk)
-
-    def subscribe(observer: abc.ObserverBase[str], _: abc.SchedulerBase | None = None) -> Disposable:
-        for chunk in ("a", "?", "c"):
-            observer.on_next(chunk)
-        observer.on_completed()
-        observer.on_error(BOOM)
-        return Disposable()
-
-    got: list[Any] = []
-    Observable(subscribe).pipe(rd.decode(Noting)).subscribe(got.append, got.append, lambda: got.append("|"))
-    assert [type(one) for one in got] == [rd.events.TextDelta, rd.errors.MalformedChunkError]
-    assert decoded == ["a", "?"]
 
 
 def test_a_provider_error_says_what_the_event_said() -> None:

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
-from reactivex import Observable, abc
-from reactivex import operators as ops
-from reactivex.disposable import Disposable, SerialDisposable
+from hypothesis import given, strategies as st
+from reactivex import abc, operators as ops
 from reactivex.testing import ReactiveTest, TestScheduler
 from support.bounded import bounded
 
@@ -153,34 +150,6 @@ def test_what_is_neither_bytes_nor_text_ends_the_stream(operator: Operator, end:
     assert subscriptions == [subscribed(200, 210)]
 
 
-@BOTH
-def test_disposal_ends_the_subscription_and_flushes_nothing(operator: Operator, end: bytes) -> None:
-    pieces = [on_next(210, event(b"1", end)), on_next(220, event(b"2", end).rstrip()), on_completed(300)]
-    messages, subscriptions = run(operator(), *pieces, disposed=230)
-    assert messages == [on_next(210, 1)]
-    assert subscriptions == [subscribed(200, 230)]
-
-
-@BOTH
-@pytest.mark.parametrize("ending", [on_completed(220), on_error(220, ConnectionError())])
-def test_an_observer_that_disposes_gets_nothing_more(operator: Operator, end: bytes, ending: Any) -> None:
-    """Neither from the same piece nor from what the end of the source flushes."""
-    scheduler = TestScheduler()
-    three = event(b"1", end) + event(b"2", end) + event(b"3", end)
-    source = scheduler.create_hot_observable(on_next(210, three), ending)
-    seen, subscription = list[Any](), SerialDisposable()
-
-    def look(value: Any) -> None:
-        seen.append(value)
-        if value == 2:
-            subscription.dispose()
-
-    subscription.disposable = source.pipe(operator()).subscribe(look, seen.append, lambda: seen.append("|"))
-    scheduler.start()
-    assert seen == [1, 2]
-    assert source.subscriptions == [subscribed(0, 210)]
-
-
 class Listener(abc.ObserverBase[Any]):
     """Writes down what comes; a bare observer, without the guard that `subscribe` puts around callbacks."""
 
@@ -197,152 +166,6 @@ class Listener(abc.ObserverBase[Any]):
 
     def on_completed(self) -> None:
         self.seen.append("|")
-
-
-class Unruly:
-    """A source that pushes when it is told to, whatever has become of its observer."""
-
-    def __init__(self, *pieces: bytes) -> None:
-        self.pieces = pieces
-        self.observers: list[abc.ObserverBase[bytes]] = []
-        self.disposed = 0
-
-    def observable(self) -> Observable[bytes]:
-        def subscribe(
-            observer: abc.ObserverBase[bytes], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            self.observers.append(observer)
-            for piece in self.pieces:
-                observer.on_next(piece)
-            return Disposable(self._dispose)
-
-        return Observable(subscribe)
-
-    def _dispose(self) -> None:
-        self.disposed += 1
-
-
-def unguarded(source: Unruly, operator: Operator, *, until: int | None) -> Listener:
-    """Subscribe, to dispose at value `until`, behind a source that goes on after that."""
-    listener = Listener(lambda value: value == until and subscription.dispose())
-    subscription = source.observable().pipe(operator()).subscribe(listener)
-    return listener
-
-
-@BOTH
-@pytest.mark.parametrize("until", [1, 2])
-@pytest.mark.parametrize("ending", ["completed", "error"])
-def test_disposed_by_its_observer_the_operator_falls_silent(
-    operator: Operator, end: bytes, until: int, ending: str
-) -> None:
-    """At the record of a piece, and at the one that the end of the source flushes."""
-    source = Unruly()
-    listener = unguarded(source, operator, until=until)
-    source.observers[0].on_next(event(b"1", end) + event(b"2", end).rstrip())
-    if ending == "completed":
-        source.observers[0].on_completed()
-    else:
-        source.observers[0].on_error(ConnectionError())
-    assert listener.seen == [1, 2][:until]
-
-
-@BOTH
-def test_disposed_amid_a_piece_the_operator_drops_the_rest(operator: Operator, end: bytes) -> None:
-    source = Unruly()
-    listener = unguarded(source, operator, until=2)
-    source.observers[0].on_next(event(b"1", end) + event(b"2", end) + event(b"3", end))
-    assert listener.seen == [1, 2]
-
-
-@BOTH
-def test_an_error_is_emitted_once(operator: Operator, end: bytes) -> None:
-    source = Unruly(event(b"{x}", end), event(b"1", end))
-    assert unguarded(source, operator, until=None).seen == [MalformedChunkError]
-
-
-@BOTH
-def test_a_synchronous_source_may_end_within_subscribe(operator: Operator, end: bytes) -> None:
-    pieces = [event(b"1", end), event(b"2", end)[:3], event(b"2", end)[3:]]
-    listener = Listener()
-    rx.from_iterable(pieces).pipe(operator()).subscribe(listener)
-    assert listener.seen == [1, 2, "|"]
-    listener = Listener()
-    rx.of(pieces[0] * 5).pipe(operator(), ops.take(2)).subscribe(listener)
-    assert listener.seen == [1, 1, "|"]
-
-
-@BOTH
-def test_a_synchronous_source_that_goes_on_after_an_error_is_not_listened_to(
-    operator: Operator, end: bytes
-) -> None:
-    source = Unruly(event(b"1", end), event(b"{x}", end), event(b"2", end))
-    listener = Listener()
-    source.observable().pipe(operator()).subscribe(listener)
-    assert listener.seen == [1, MalformedChunkError]
-    assert source.disposed == 1
-
-
-@BOTH
-def test_what_an_observer_pushes_into_the_source_comes_after_the_piece(
-    operator: Operator, end: bytes
-) -> None:
-    """And then the end that the observer has brought about."""
-    source = Unruly()
-
-    def more(value: Any) -> None:
-        if value == 2:
-            source.observers[0].on_next(event(b"4", end))
-            source.observers[0].on_completed()
-
-    listener = Listener(more)
-    source.observable().pipe(operator()).subscribe(listener)
-    source.observers[0].on_next(event(b"1", end) + event(b"2", end) + event(b"3", end))
-    assert listener.seen == [1, 2, 3, 4, "|"]
-
-
-@BOTH
-def test_what_an_observer_raises_is_its_producers_to_see(operator: Operator, end: bytes) -> None:
-    """It is no error of the stream: `on_error` is not called, and the observer has left."""
-    source = Unruly()
-
-    def fail(value: Any) -> None:
-        if value == 1:
-            raise ZeroDivisionError
-
-    listener = Listener(fail)
-    source.observable().pipe(operator()).subscribe(listener)
-    with pytest.raises(ZeroDivisionError):
-        source.observers[0].on_next(event(b"1", end))
-    source.observers[0].on_next(event(b"2", end))
-    assert listener.seen == [1]
-    assert source.disposed == 1
-
-
-@BOTH
-def test_one_pipeline_may_be_subscribed_twice(operator: Operator, end: bytes) -> None:
-    """Each subscription has its own parser."""
-    scheduler = TestScheduler()
-    raw = event(b"[1]", end)
-    source = scheduler.create_cold_observable(on_next(10, raw[:3]), on_next(20, raw[3:]), on_completed(30))
-    records = source.pipe(operator())
-    first, second = scheduler.create_observer(), scheduler.create_observer()
-    scheduler.schedule_absolute(200, lambda *_: records.subscribe(first))
-    scheduler.schedule_absolute(215, lambda *_: records.subscribe(second))
-    scheduler.start()
-    assert first.messages == [on_next(220, [1]), on_completed(230)]
-    assert second.messages == [on_next(235, [1]), on_completed(245)]
-
-
-@BOTH
-def test_the_subscribers_scheduler_goes_upstream(operator: Operator, end: bytes) -> None:
-    scheduler, seen = TestScheduler(), list[Any]()
-
-    def subscribe(_: abc.ObserverBase[bytes], given: abc.SchedulerBase | None = None) -> abc.DisposableBase:
-        seen.append(given)
-        return Disposable()
-
-    Observable(subscribe).pipe(operator()).subscribe(scheduler=scheduler)
-    assert seen[0] is scheduler
 
 
 @given(st.lists(st.integers(), max_size=6), st.lists(st.integers(0, 10**4), max_size=9), st.booleans())

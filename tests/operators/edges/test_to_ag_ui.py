@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import reactivex as rx
-from reactivex.subject import Subject
 from support.bounded import bounded
 from support.lines import through
 
@@ -56,28 +55,6 @@ def test_each_frame_comes_with_its_event_and_the_end_with_the_sources() -> None:
     ]
 
 
-def test_a_text_ends_with_its_message_if_nothing_follows_it() -> None:
-    assert (6, "TEXT_MESSAGE_END") in told("sbxf--e|")
-
-
-def test_an_event_that_nobody_is_told_of_gives_no_frame() -> None:
-    assert told("sp-e-|") == [
-        (0, "RUN_STARTED"),
-        (0, "STEP_STARTED"),
-        (3, "STEP_FINISHED"),
-        (5, "RUN_FINISHED"),
-        (5, "completed"),
-    ]
-
-
-def test_an_empty_source_was_cut_off() -> None:
-    assert told("--|") == ENDS
-
-
-def test_a_silent_source_is_told_of_nothing() -> None:
-    assert told("-") == []
-
-
 def test_an_error_becomes_a_frame_and_the_output_completes() -> None:
     assert told("--#") == ENDS
     assert told("sbx-#")[-4:] == [
@@ -86,67 +63,6 @@ def test_an_error_becomes_a_frame_and_the_output_completes() -> None:
         (4, "RUN_ERROR"),
         (4, "completed"),
     ]
-
-
-def test_a_stopped_message_is_a_run_that_is_cancelled() -> None:
-    assert told("sbx-i|")[-4:] == [
-        (4, "TEXT_MESSAGE_END"),
-        (4, "STEP_FINISHED"),
-        (5, "RUN_FINISHED"),
-        (5, "completed"),
-    ]
-
-
-def test_disposing_disposes_the_source_and_nothing_more_comes() -> None:
-    records, reads = through("sb-x-f-e|", operator(), values=EVENTS, until=4)
-    assert [frame.type.value for _, _, frame in records] == [
-        "RUN_STARTED",
-        "STEP_STARTED",
-        "TEXT_MESSAGE_START",
-        "TEXT_MESSAGE_CONTENT",
-    ]
-    assert reads == [(0, 4)]
-
-
-def test_a_source_that_calls_at_once_is_told_of_at_once() -> None:
-    seen: list[str] = []
-    rx.from_iterable([EVENTS[key] for key in "sbxfe"]).pipe(operator()).subscribe(
-        lambda frame: seen.append(frame.type.value)
-    )
-    assert seen[0] == "RUN_STARTED"
-    assert seen[-1] == "RUN_FINISHED"
-
-
-def test_what_is_pushed_while_it_tells_waits_its_turn() -> None:
-    source: Subject[Any] = Subject()
-    seen: list[str] = []
-
-    def take(frame: Any) -> None:
-        if frame.type.value == "TEXT_MESSAGE_START":
-            source.on_next(ev.TextDelta(0, " there"))
-        seen.append(getattr(frame, "delta", frame.type.value))
-
-    source.pipe(operator()).subscribe(take)
-    for key in "sbxfe":
-        source.on_next(EVENTS[key])
-    assert seen == [
-        "RUN_STARTED",
-        "STEP_STARTED",
-        "TEXT_MESSAGE_START",
-        "Hi",
-        " there",
-        "TEXT_MESSAGE_END",
-        "STEP_FINISHED",
-    ]
-
-
-def test_each_subscription_is_a_run_of_its_own() -> None:
-    told = rx.from_iterable([EVENTS[key] for key in "sbxfe"]).pipe(operator())
-    runs: list[list[Any]] = [[], []]
-    for one in runs:
-        told.subscribe(one.append)
-    assert runs[0] == runs[1]
-    assert len(runs[0]) == 7
 
 
 def test_a_limit_that_is_passed_ends_the_run() -> None:

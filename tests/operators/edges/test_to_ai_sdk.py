@@ -9,7 +9,7 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import BehaviorSubject, Subject
-from support.ai_sdk import frames_of, read
+from support.ai_sdk import read
 from support.lines import through
 
 import rxdelta as rd
@@ -26,8 +26,6 @@ EVENTS = {
     "i": ev.MessageInterrupted("user"),
     "p": ev.ProviderEvent("x", "ping"),
 }
-TEXT = ["text-start", "text-delta", "text-end"]
-END = ["finish", "DONE"]
 
 
 def name(frame: Any) -> str:
@@ -52,14 +50,6 @@ def test_each_frame_comes_with_its_event_and_the_end_with_the_sources() -> None:
         (11, "DONE"),
         (11, "completed"),
     ]
-
-
-def test_an_event_that_nobody_is_told_of_gives_no_frame() -> None:
-    assert told("s-p-e|")[2:] == [(4, "finish-step"), (5, "finish"), (5, "DONE"), (5, "completed")]
-
-
-def test_an_empty_source_was_cut_off() -> None:
-    assert told("--|") == [(0, "start"), (2, "message-metadata"), (2, "error"), (2, "DONE"), (2, "completed")]
 
 
 def test_a_reader_of_a_silent_source_sees_that_it_has_begun() -> None:
@@ -117,77 +107,6 @@ def test_an_error_becomes_a_frame_and_the_output_completes() -> None:
         "DONE",
         "completed",
     ]
-
-
-def test_a_message_without_its_finish_was_cut_off() -> None:
-    assert [what for _, what in told("sbxf|")][-3:] == ["error", "DONE", "completed"]
-
-
-def test_a_stop_is_an_abort() -> None:
-    assert [what for _, what in told("sbxi|")][-3:] == ["abort", "DONE", "completed"]
-
-
-def test_disposal_stops_the_source() -> None:
-    records, reads = through("sb-x-f-e|", rd.to_ai_sdk(), values=EVENTS, until=2)
-    assert (len(records), reads) == (3, [(0, 2)])
-
-
-def test_two_subscriptions_share_nothing() -> None:
-    frames = rx.from_iterable([EVENTS[one] for one in "sbxfe"]).pipe(rd.to_ai_sdk())
-    seen: list[list[Any]] = [[], []]
-    for one in seen:
-        frames.subscribe(one.append)
-    assert seen[0] == seen[1] == frames_of([EVENTS[one] for one in "sbxfe"])
-
-
-def test_a_synchronous_source_is_told_synchronously() -> None:
-    seen: list[Any] = []
-    rx.from_iterable([EVENTS[one] for one in "sbxfe"]).pipe(rd.to_ai_sdk()).subscribe(seen.append)
-    assert [name(one) for one in seen] == ["start", "start-step", *TEXT, "finish-step", *END]
-
-
-def test_a_reader_may_leave_in_the_middle_of_an_events_frames() -> None:
-    source: Subject[Any] = Subject()
-    seen: list[Any] = []
-
-    def leave(frame: Any) -> None:
-        seen.append(frame)
-        if name(frame) == "message-metadata":
-            subscription.dispose()
-
-    subscription = source.pipe(rd.to_ai_sdk()).subscribe(leave)
-    source.on_next(ev.MessageStart("m1", "small"))
-    assert [name(one) for one in seen] == ["start", "message-metadata"]
-    assert not source.observers
-
-
-def test_what_a_reader_pushes_while_it_is_told_waits_its_turn() -> None:
-    source: Subject[Any] = Subject()
-    seen: list[Any] = []
-
-    def draw(frame: Any) -> None:
-        seen.append(frame)
-        if name(frame) == "start-step":
-            for one in "bxfe":
-                source.on_next(EVENTS[one])
-            source.on_completed()
-
-    source.pipe(rd.to_ai_sdk()).subscribe(draw)
-    source.on_next(EVENTS["s"])
-    read(seen)
-    assert [name(one) for one in seen] == ["start", "start-step", *TEXT, "finish-step", *END]
-
-
-def test_what_is_no_event_ends_it_with_an_error_and_leaves_the_source() -> None:
-    source: Subject[Any] = Subject()
-    seen: list[Any] = []
-    errors: list[Exception] = []
-    source.pipe(rd.to_ai_sdk(on_error=lambda error: errors.append(error) or "no")).subscribe(seen.append)
-    source.on_next(EVENTS["s"])
-    source.on_next({"choices": []})
-    assert [name(one) for one in seen][-2:] == ["error", "DONE"]
-    assert [type(one) for one in errors] == [rd.InvalidValueError]
-    assert not source.observers
 
 
 def test_an_error_of_the_source_is_what_may_be_told_of() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from reactivex.subject import Subject
 from support.lines import through
 
 import rxdelta as rd
@@ -44,14 +43,6 @@ def test_each_frame_comes_with_its_event_and_the_output_completes_with_the_sourc
     ]
 
 
-def test_an_empty_source_was_cut_off() -> None:
-    assert told("--|") == [(2, "message-start"), (2, "error"), (2, "completed")]
-
-
-def test_a_source_that_never_speaks_is_waited_for() -> None:
-    assert told("----") == []
-
-
 def test_an_error_becomes_frames_and_the_output_completes() -> None:
     assert told("sb-#") == [
         (0, "message-start"),
@@ -60,48 +51,6 @@ def test_an_error_becomes_frames_and_the_output_completes() -> None:
         (3, "error"),
         (3, "completed"),
     ]
-
-
-def test_disposal_stops_the_source_and_nothing_follows() -> None:
-    records, reads = through("sb--t", rd.to_langchain_events(), values=EVENTS, until=2)
-    assert (len(records), reads) == (2, [(0, 2)])
-
-
-def test_a_synchronous_source_is_delivered_at_once() -> None:
-    frames: list[Any] = []
-    rx.of(START, FINISH).pipe(rd.to_langchain_events()).subscribe(frames.append)
-    assert [name(frame) for frame in frames] == ["message-start", "message-finish"]
-
-
-def test_two_subscriptions_count_for_themselves() -> None:
-    pipeline = rx.of(START, FINISH).pipe(rd.to_langchain_events())
-    for _ in range(2):
-        frames: list[Any] = []
-        pipeline.subscribe(frames.append)
-        assert [frame["seq"] for frame in frames] == [0, 1]
-
-
-def test_what_an_observer_pushes_into_the_source_comes_after() -> None:
-    source, frames = Subject[rd.Event](), []
-
-    def on_next(frame: Any) -> None:
-        if not frames:
-            source.on_next(FINISH)
-        frames.append(name(frame))
-
-    source.pipe(rd.to_langchain_events()).subscribe(on_next)
-    source.on_next(START)
-    assert frames == ["message-start", "message-finish"]
-
-
-def test_an_observer_that_leaves_midway_hears_no_more_of_one_events_frames() -> None:
-    source, frames = Subject[rd.Event](), []
-    subscription = source.pipe(rd.to_langchain_events()).subscribe(
-        lambda frame: (frames.append(name(frame)), subscription.dispose())
-    )
-    source.on_next(BLOCK)  # two frames: there was no start
-    assert frames == ["message-start"]
-    assert not source.observers
 
 
 def test_there_are_a_time_and_made_up_ids() -> None:
@@ -116,13 +65,6 @@ def test_there_are_a_time_and_made_up_ids() -> None:
 def test_a_wrong_argument_is_refused_at_once() -> None:
     with pytest.raises(rd.InvalidValueError, match="namespace"):
         rd.to_langchain_events(namespace="agent")
-
-
-def test_what_is_no_event_becomes_an_error_frame() -> None:
-    frames: list[Any] = []
-    rx.of(START, "Hi").pipe(rd.to_langchain_events(on_error=str)).subscribe(frames.append)
-    assert name(frames[-1]) == "error"
-    assert "to_langchain_events() reads events" in frames[-1]["params"]["data"]["message"]
 
 
 def test_it_goes_over_the_wire_and_comes_back() -> None:

@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 import reactivex as rx
-from support.lines import through
 
 import rxdelta as rd
 from rxdelta.testing import marbles
@@ -24,12 +23,6 @@ def test_each_frame_is_written_as_it_comes() -> None:
 
 def test_silence_is_broken_by_a_space_which_a_json_parser_skips() -> None:
     check("-----------a|", rd.to_ndjson(4), gives="----s---s--L|")
-
-
-def test_an_error_is_passed_on() -> None:
-    boom = ValueError("boom")
-    records, _ = through("a#", rd.to_ndjson(), values={"a": A}, error=boom)
-    assert records[-1][2] is boom
 
 
 def test_done_is_no_line() -> None:

@@ -19,7 +19,7 @@ from support.shared import recordings
 from support.streams import streams
 
 import rxdelta as rd
-from rxdelta.operators.edges.made_ids import made_id
+from rxdelta.operators.edges.encode import made_id
 
 ev = rd.events
 Encode = Callable[[Any], Any]

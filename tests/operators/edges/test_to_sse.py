@@ -9,7 +9,6 @@ import pytest
 import reactivex as rx
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
-from support.lines import through
 
 import rxdelta as rd
 from rxdelta.testing import marbles
@@ -41,21 +40,6 @@ def test_a_stream_that_is_never_silent_has_no_comment() -> None:
     check("-a-a-a-a-a-a|", rd.to_sse(4), gives="-D-D-D-D-D-D|")
 
 
-def test_nothing_follows_the_end_and_the_timer_goes_with_it() -> None:
-    check("-a|", rd.to_sse(4), gives="-D|", until=20)
-    check("#", rd.to_sse(4), gives="#", until=20)
-
-
-def test_an_error_is_passed_on() -> None:
-    boom = ValueError("boom")
-    records, _ = through("a#", rd.to_sse(), values={"a": A}, error=boom)
-    assert records[-1][2] is boom
-
-
-def test_an_empty_source_is_an_empty_response() -> None:
-    check("|", rd.to_sse(), gives="|")
-
-
 def test_a_silent_source_is_kept_alive_until_its_reader_leaves() -> None:
     check("-", rd.to_sse(4), gives="----p---p", until=9)
 
@@ -72,31 +56,6 @@ def test_what_is_no_frame_ends_it_and_leaves_the_source() -> None:
     assert not source.observers
 
 
-def test_a_reader_that_leaves_while_it_is_told_a_comment_hears_nothing_more() -> None:
-    scheduler = TestScheduler()
-    seen: list[Any] = []
-
-    def leave(data: bytes) -> None:
-        seen.append(data)
-        subscription.dispose()
-
-    subscription = rx.never().pipe(rd.to_sse(3)).subscribe(leave, scheduler=scheduler)
-    scheduler.advance_to(50)
-    assert seen == [PING]
-
-
-def test_a_reader_that_raises_at_a_comment_ends_the_subscription(caplog: pytest.LogCaptureFixture) -> None:
-    scheduler, source = TestScheduler(), Subject[Any]()
-
-    def fail(data: bytes) -> None:
-        raise ZeroDivisionError
-
-    source.pipe(rd.to_sse(3)).subscribe(fail, scheduler=scheduler)
-    scheduler.advance_to(5)
-    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError]
-    assert not source.observers
-
-
 def test_its_own_scheduler_comes_first() -> None:
     mine, theirs = TestScheduler(), TestScheduler()
     seen: list[Any] = []
@@ -105,17 +64,6 @@ def test_its_own_scheduler_comes_first() -> None:
     assert seen == []
     mine.advance_to(4)
     assert seen == [PING]
-
-
-def test_each_subscription_keeps_its_own_time() -> None:
-    scheduler = TestScheduler()
-    seen: list[list[Any]] = [[], []]
-    written = rx.never().pipe(rd.to_sse(4))
-    written.subscribe(seen[0].append, scheduler=scheduler)
-    scheduler.advance_to(2)
-    written.subscribe(seen[1].append, scheduler=scheduler)
-    scheduler.advance_to(5)
-    assert [len(one) for one in seen] == [1, 0]
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, "1", float("nan"), float("inf")])

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from itertools import pairwise, product
 from typing import Any
 
 import attrs
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
-from reactivex import Observable, abc
+from hypothesis import given, strategies as st
 from reactivex import operators as ops
-from reactivex.disposable import Disposable
-from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.subject import Subject
 from support.bounded import bounded
 from support.lines import DAY, through, whole
@@ -23,7 +18,6 @@ from support.replies import REPLIES
 
 import rxdelta as rd
 from rxdelta import events as ev
-from rxdelta.testing import marbles
 
 BOOM = ValueError("boom")
 
@@ -70,11 +64,6 @@ def scan(source: str, *arguments: Any, **options: Any) -> tuple[str, list[Any], 
 )
 def test_a_snapshot_whenever_it_changes(source: str, expected: str) -> None:
     assert scan(source) == (expected, ["|"], whole(source))
-
-
-def test_never() -> None:
-    assert scan("Sa---") == ("0: 1:a", [], [(0, DAY)])
-    assert scan("-----") == ("", [], [(0, DAY)])
 
 
 @pytest.mark.parametrize(
@@ -141,16 +130,6 @@ def test_an_error_with_its_snapshot_pickles() -> None:
     assert pickle.loads(pickle.dumps(error)).snapshot == error.snapshot
 
 
-def test_disposal_disposes_the_source() -> None:
-    records, reads = through("Sa-b", rd.scan_deltas(), values=MARKS, until=2)
-    assert (len(records), reads) == (2, [(0, 2)])
-
-
-def test_the_subscribers_scheduler_goes_upstream() -> None:
-    scanned = rx.timer(5).pipe(ops.map(lambda _: MARKS["x"]), rd.scan_deltas())
-    assert [time for time, _, _ in marbles.records(scanned, VirtualTimeScheduler())] == [5, 5]
-
-
 def test_a_seed_goes_on_where_it_was_and_is_not_emitted() -> None:
     seed = rd.Fold().step(MARKS["S"])
     assert scan("--a|", seed) == ("2:a", ["|"], [(0, 3)])
@@ -161,91 +140,6 @@ def test_a_seed_of_another_choice_is_gone_on_with() -> None:
     seed = rd.Fold(choice=1).step(ev.BlockStart(0, {"type": "text"}, choice=1))
     assert scan("a-o|", seed)[0] == "2:other"
     assert scan("Sa-o|", None, 0)[0] == "0: 1:a"
-
-
-def test_two_subscriptions_begin_anew() -> None:
-    scanned = rx.of(MARKS["S"], MARKS["a"]).pipe(rd.scan_deltas(), ops.map(lambda s: s.text), ops.to_list())
-    assert scanned.run() == scanned.run() == ["", "a"]
-
-
-def test_52_an_observer_may_dispose_or_emit_inside_on_next() -> None:
-    source = Subject[Any]()
-    got: list[str] = []
-
-    def draw(snapshot: rd.Snapshot) -> None:
-        got.append(snapshot.text)
-        if snapshot.text == "":
-            source.on_next(MARKS["a"])
-        elif snapshot.text == "ab":
-            subscription.dispose()
-            source.on_next(MARKS["c"])
-
-    subscription = source.pipe(rd.scan_deltas()).subscribe(draw)
-    source.on_next(MARKS["S"])
-    source.on_next(MARKS["b"])
-    source.on_next(MARKS["c"])
-    assert got == ["", "a", "ab"]
-    assert source.observers == []
-
-
-def test_a_synchronous_source_that_goes_on_after_an_error_is_not_heard() -> None:
-    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
-        for mark in "Sa!b!":
-            observer.on_next(MARKS[mark])
-        observer.on_completed()
-        return Disposable()
-
-    got: list[Any] = []
-    Observable(subscribe).pipe(rd.scan_deltas()).subscribe(got.append, got.append, lambda: got.append("|"))
-    assert [getattr(one, "text", type(one)) for one in got] == ["", "a", rd.ProviderError]
-    assert got[-1].snapshot.text == "a"
-
-
-def test_51_an_observer_that_raises_raises_to_whoever_emitted_and_has_left() -> None:
-    source = Subject[Any]()
-    got: list[str] = []
-
-    def draw(snapshot: rd.Snapshot) -> None:
-        got.append(snapshot.text)
-        if snapshot.text == "a":
-            raise BOOM
-
-    source.pipe(rd.scan_deltas()).subscribe(draw)
-    source.on_next(MARKS["S"])
-    with pytest.raises(ValueError, match="boom"):
-        source.on_next(MARKS["a"])
-    assert not source.observers
-    source.on_next(MARKS["b"])
-    assert got == ["", "a"]
-
-
-def test_31_a_hundred_thousand_keep_alives_emit_nothing() -> None:
-    got: list[Any] = []
-    source = rx.from_iterable([MARKS["S"], *[MARKS["_"], MARKS["p"]] * 50_000])
-    source.pipe(rd.scan_deltas()).subscribe(got.append)
-    assert len(got) == 1
-
-
-def test_53_two_threads_behind_one_lock_lose_nothing() -> None:
-    source = Subject[Any]()
-    got: list[rd.Snapshot] = []
-    serial = source.pipe(rd.scan_deltas())
-    serial.subscribe(got.append)
-    source.on_next(MARKS["S"])
-    lock = threading.Lock()  # the contract: one thread at a time
-
-    def emit(mark: str) -> None:
-        for _ in range(500):
-            with lock:
-                source.on_next(MARKS[mark])
-
-    threads = [threading.Thread(target=emit, args=(mark,)) for mark in "ab"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(got) == 1001
-    assert sorted(got[-1].text) == ["a"] * 500 + ["b"] * 500
 
 
 @pytest.mark.parametrize("wire_format", sorted(REPLIES))

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from reactivex.subject import Subject
-from support.lines import DAY, through
+from support.lines import through
 from support.replies import REPLIES
 
 import rxdelta as rd
@@ -63,51 +62,6 @@ def test_what_is_no_snapshot_is_an_error_of_the_stream() -> None:
         "to_message() reads snapshots, and got an int; decode() makes events of chunks, and scan_deltas() makes "
         "snapshots of events"
     )
-
-
-def test_never() -> None:
-    check("-b--", rd.to_message(), gives="", reads=[(0, DAY)])
-
-
-def test_disposal_disposes_the_source() -> None:
-    check("-b--|", rd.to_message(), gives="", until=2, reads=[(0, 2)])
-
-
-def test_two_subscriptions_know_nothing_of_each_other() -> None:
-    source = Subject[Any]()
-    got: list[Any] = []
-    source.pipe(rd.to_message()).subscribe(got.append, got.append)
-    source.on_next(MARKS["b"])
-    source.pipe(rd.to_message()).subscribe(got.append, got.append)
-    source.on_completed()
-    assert [type(one) for one in got] == [rd.Message, rd.IncompleteMessageError]
-
-
-def test_52_an_observer_may_dispose_inside_on_next() -> None:
-    source = Subject[Any]()
-    got: list[Any] = []
-
-    def take(message: rd.Message) -> None:
-        got.append(message)
-        subscription.dispose()
-
-    subscription = source.pipe(rd.to_message()).subscribe(take, on_completed=lambda: got.append("|"))
-    source.on_next(MARKS["b"])
-    source.on_completed()
-    assert [type(one) for one in got] == [rd.Message]
-
-
-def test_51_an_observer_that_raises_is_not_told_of_its_own_error() -> None:
-    def take(message: rd.Message) -> None:
-        raise BOOM
-
-    source = Subject[Any]()
-    errors: list[Any] = []
-    source.pipe(rd.to_message()).subscribe(take, errors.append)
-    source.on_next(MARKS["b"])
-    with pytest.raises(ValueError, match="boom"):
-        source.on_completed()
-    assert errors == []
 
 
 @pytest.mark.parametrize("wire_format", sorted(REPLIES))

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from reactivex import Observable, abc
-from reactivex import operators as ops
+from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
-from reactivex.subject import Subject
 from support.lines import through, whole
 from support.replies import REPLIES
 
@@ -104,29 +102,6 @@ def test_what_is_no_event_is_an_error_of_the_stream() -> None:
     assert [str(one) for one in got] == [
         "validate() reads events, and got a dict; decode() makes events of chunks"
     ]
-
-
-def test_two_subscriptions_begin_anew() -> None:
-    checked = rx.of(MARKS["M"], MARKS["E"]).pipe(rd.validate(), ops.to_list())
-    assert checked.run() == checked.run() == [MARKS["M"], MARKS["E"]]
-
-
-def test_52_an_observer_may_dispose_or_emit_inside_on_next() -> None:
-    source = Subject[Any]()
-    got: list[Any] = []
-
-    def read(event: Any) -> None:
-        got.append(event)
-        if event is MARKS["M"]:
-            source.on_next(MARKS["S"])
-        else:
-            subscription.dispose()
-            source.on_next(MARKS["a"])
-
-    subscription = source.pipe(rd.validate()).subscribe(read)
-    source.on_next(MARKS["M"])
-    source.on_completed()
-    assert got == [MARKS["M"], MARKS["S"]]
 
 
 @pytest.mark.parametrize("wire_format", sorted(REPLIES))

@@ -8,16 +8,13 @@ import logging
 import tracemalloc
 import weakref
 from collections import deque
-from itertools import pairwise
 from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from reactivex import Observable, abc
-from reactivex import operators as ops
-from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
+from reactivex.disposable import CompositeDisposable, SerialDisposable
 from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.subject import Subject
 from support.bounded import bounded
@@ -28,7 +25,7 @@ import rxdelta as rd
 from rxdelta import events as ev
 from rxdelta.runtime import Backpressure, Idleness
 from rxdelta.runtime.place import current_place
-from rxdelta.testing import marbles, sample_chunks
+from rxdelta.testing import marbles
 
 BOOM = ValueError("boom")
 
@@ -261,12 +258,6 @@ def test_what_a_block_is_called() -> None:
     assert call.kind == "invalid_tool_call"
 
 
-def test_choices_never_meet() -> None:
-    panels, _ = watch("SDakbFkE|")
-    assert panels.of("0/0") == "0: 2:a 4:ab 5:ab. 5:|"
-    assert panels.of("1/0") == "1: 3:k 6:kk 8:StreamInterrupted"
-
-
 def test_a_block_is_known_when_its_stream_is_emitted() -> None:
     seen: list[Any] = []
     events = rx.of(MARKS["T"], MARKS["G"])
@@ -294,13 +285,6 @@ def test_an_error_goes_to_the_open_blocks_first(source: str, kind: type) -> None
     ]
     assert len({id(what) for *_, what in ends}) == 1
     assert reads == [(0, 4)]
-
-
-@pytest.mark.parametrize("source", ["#", "M#", "SF#"])
-def test_an_error_with_no_block_open(source: str) -> None:
-    panels, _ = watch(source)
-    assert panels.log[-1][1:] == ("", BOOM)
-    assert panels.of("0/0") in ("", "0: 1:. 1:|")
 
 
 def test_a_cut_stream_interrupts_the_open_blocks_and_completes() -> None:
@@ -605,27 +589,18 @@ def test_51_a_late_panel_that_raises_at_once_is_reported_and_subscribing_does_no
     assert source.observers == []
 
 
-def test_an_outer_observer_that_raises_ends_everything_and_raises_to_whoever_emitted() -> None:
-    panels, source = Panels(), Subject[Any]()
-
-    def start(block: rd.types.BlockStream) -> None:
-        panels.on_next(block)
-        if block.index == 1:
-            raise BOOM
-
-    source.pipe(rd.group_by_block()).subscribe(start)
-    push(source, "Sa")
-    with pytest.raises(ValueError, match="boom"):
-        push(source, "T")
-    assert panels.of("0/0") == "0: 0:a 0:StreamInterrupted"
-    assert panels.of("0/1") == "0:StreamInterrupted"
-    assert source.observers == []
-
-
-def test_disposal_disposes_the_source() -> None:
-    panels, reads = watch("Sa-b", until=2)
-    assert panels.of("0/0") == "0: 1:a"
-    assert reads == [(0, 2)]
+@pytest.mark.slow
+def test_blocks_that_nobody_can_reach_are_not_kept() -> None:
+    source, ends = Subject[Any](), list[Any]()
+    outer = source.pipe(rd.group_by_block(), rd.with_limits(rd.Limits(blocks=1))).subscribe(
+        lambda block: block.subscribe(on_error=ends.append)
+    )
+    push(source, "S")
+    before = alive(rd.core.BlockFold)
+    outer.dispose()
+    push(source, "TUxz")
+    assert alive(rd.core.BlockFold) == before
+    assert ends == []
 
 
 def test_the_source_is_read_as_long_as_anybody_reads() -> None:
@@ -647,20 +622,6 @@ def test_the_source_is_read_as_long_as_anybody_reads() -> None:
     readers[1].dispose()
     assert source.observers == []
     assert got == ["", "None", "a", '{"n":']
-
-
-@pytest.mark.slow
-def test_blocks_that_nobody_can_reach_are_not_kept() -> None:
-    source, ends = Subject[Any](), list[Any]()
-    outer = source.pipe(rd.group_by_block(), rd.with_limits(rd.Limits(blocks=1))).subscribe(
-        lambda block: block.subscribe(on_error=ends.append)
-    )
-    push(source, "S")
-    before = alive(rd.core.BlockFold)
-    outer.dispose()
-    push(source, "TUxz")
-    assert alive(rd.core.BlockFold) == before
-    assert ends == []
 
 
 def test_the_end_of_the_last_block_that_is_read_also_leaves_the_source() -> None:
@@ -721,53 +682,6 @@ def test_52_a_panel_may_dispose_everything_inside_on_next() -> None:
     assert source.observers == []
 
 
-def test_52_disposing_while_the_message_closes_its_blocks() -> None:
-    source = Subject[Any]()
-    got, everything = list[str](), list[abc.DisposableBase]()
-
-    def start(block: rd.types.BlockStream) -> None:
-        def draw(value: Any) -> None:
-            got.append(said(value))
-            if said(value) == "a.":
-                for one in everything:
-                    one.dispose()
-
-        everything.append(block.subscribe(draw))
-
-    everything.append(source.pipe(rd.group_by_block()).subscribe(start))
-    push(source, "STaE")
-    assert got == ["", "None", "a", "a."]
-
-
-@pytest.mark.parametrize("mark", ["", "a", "ab."])
-def test_52_an_observer_that_emits_inside_on_next_is_heard_by_all_in_order(mark: str) -> None:
-    panels, source = Panels(), Subject[Any]()
-
-    def start(block: rd.types.BlockStream) -> None:
-        if block.index == 0:
-            block.subscribe(lambda value: push(source, "Tx") if said(value) == mark else None)
-        panels.on_next(block)
-        panels.watch(block, f"again {block.index}")
-
-    source.pipe(rd.group_by_block()).subscribe(start)
-    push(source, "SabF")
-    assert panels.of("0/0") == panels.of("again 0") == "0: 0:a 0:ab 0:ab. 0:|"
-    assert panels.of("0/1") == panels.of("again 1") == '0:None 0:{"n":'
-
-
-def test_52_whoever_emits_at_a_blocks_start_comes_after_it() -> None:
-    panels, source = Panels(), Subject[Any]()
-
-    def start(block: rd.types.BlockStream) -> None:
-        if block.index == 0:
-            push(source, "aT")
-        panels.on_next(block)
-
-    source.pipe(rd.group_by_block()).subscribe(start)
-    push(source, "S")
-    assert [told(what) for *_, what in panels.log] == ["0/0", "", "a", "0/1", "None"]
-
-
 def test_52_a_late_subscriber_that_emits_while_it_catches_up() -> None:
     panels, source = Panels(), Subject[Any]()
     source.pipe(rd.group_by_block()).subscribe(panels)
@@ -782,66 +696,6 @@ def test_52_a_late_subscriber_that_emits_while_it_catches_up() -> None:
 
     panels.blocks[0].subscribe(late, on_completed=lambda: got.append("|"))
     assert got == ["a", "back", "ab", "ab.", "|"]
-
-
-def test_52_ending_the_source_inside_on_next() -> None:
-    panels, source = Panels(), Subject[Any]()
-
-    def start(block: rd.types.BlockStream) -> None:
-        block.subscribe(lambda value: source.on_completed() if said(value) == "a" else None, lambda _: None)
-        panels.on_next(block)
-
-    source.pipe(rd.group_by_block()).subscribe(start, panels.on_error, panels.on_completed)
-    push(source, "SaF")
-    assert panels.of("0/0") == "0: 0:a 0:StreamInterrupted"
-    assert panels.of("") == "0:0/0 0:|"
-
-
-def synchronous(marks: str) -> Observable[Any]:
-    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
-        for mark in marks:
-            observer.on_next(MARKS[mark])
-        observer.on_completed()
-        return Disposable()
-
-    return Observable(subscribe)
-
-
-def test_a_synchronous_source_gives_all_blocks_during_subscribe() -> None:
-    panels = Panels()
-    synchronous("STaxyFG").pipe(rd.group_by_block()).subscribe(panels)
-    assert panels.of("") == "0:0/0 0:0/1 0:|"
-    assert panels.of("0/0") == "0: 0:a 0:a. 0:|"
-    assert panels.of("0/1").endswith("{'n': 1}. 0:|")
-
-
-def test_a_synchronous_source_that_goes_on_after_an_error_is_not_heard() -> None:
-    panels = Panels()
-    synchronous("Sa!bT?").pipe(rd.group_by_block()).subscribe(panels)
-    assert panels.of("") == "0:0/0 0:ProviderError"
-    assert panels.of("0/0") == "0: 0:a 0:ProviderError"
-
-
-def test_a_synchronous_source_with_a_reader_who_takes_one_block() -> None:
-    got: list[str] = []
-    blocks = synchronous("STaxF").pipe(rd.group_by_block())
-    blocks.pipe(ops.take(1), ops.flat_map(lambda block: block)).subscribe(
-        lambda value: got.append(said(value)), on_completed=lambda: got.append("|")
-    )
-    assert got == ["", "a", "a.", "|"]
-
-
-def test_two_subscriptions_have_blocks_of_their_own() -> None:
-    grouped = rx.of(MARKS["S"], MARKS["a"], MARKS["F"]).pipe(
-        rd.group_by_block(), ops.flat_map(lambda block: block)
-    )
-    for _ in range(2):
-        assert [said(value) for value in grouped.pipe(ops.to_list()).run()] == ["", "a", "a."]
-
-
-def test_the_subscribers_scheduler_goes_upstream() -> None:
-    blocks = rx.timer(5).pipe(ops.map(lambda _: MARKS["S"]), rd.group_by_block())
-    assert [time for time, _, _ in marbles.records(blocks, VirtualTimeScheduler())] == [5, 5]
 
 
 def alive(kind: type) -> int:
@@ -897,33 +751,6 @@ def test_a_block_that_was_left_open_is_freed_with_the_message() -> None:
     push(source, "R")
     gc.collect()
     assert [stream() is None for stream in streams] == [True, True, True]
-
-
-@pytest.mark.parametrize("wire_format", ["openai-chat"])
-def test_the_parallel_calls_of_a_recording_never_mix(wire_format: str) -> None:
-    async def main() -> tuple[list[Any], rd.Snapshot]:
-        chunks = rd.from_async_iterable(lambda: sample_chunks("tides"))
-        events = chunks.pipe(rd.decode(wire_format))
-        streams: list[tuple[rd.types.BlockStream, list[Any]]] = []
-
-        def start(block: rd.types.BlockStream) -> None:
-            streams.append((block, []))
-            block.subscribe(streams[-1][1].append)
-
-        await rd.last_value(events.pipe(rd.group_by_block(), ops.do_action(start)))
-        return streams, await rd.last_value(events.pipe(rd.scan_deltas()))
-
-    streams, whole = run_loop(main)
-    assert [values[-1] for _, values in streams] == list(whole.blocks)
-    assert [block.kind for block, _ in streams] == ["reasoning", "text", "tool_call", "tool_call"]
-    for block, values in streams:
-        assert {value.key for value in values} == {block.index}
-        texts = [
-            value.arguments if isinstance(value, rd.ToolCall) else value.text
-            for value in values
-            if value.open
-        ]
-        assert all((after or "").startswith(before or "") for before, after in pairwise(texts))
 
 
 # What a block is alone, whatever goes on beside it.
@@ -1088,14 +915,6 @@ def test_a_call_that_a_late_reader_is_told_of_goes_on_after_its_finish() -> None
         seen.append
     )
     assert seen[-1].execution_status() == "completed"
-
-
-def test_the_number_of_choices_is_limited() -> None:
-    source, ends = Subject[Any](), list[Any]()
-    source.pipe(rd.group_by_block(), rd.with_limits(rd.Limits(choices=1))).subscribe(on_error=ends.append)
-    for choice in (0, 1):
-        source.on_next(ev.BlockStart(0, {"type": "text"}, choice=choice))
-    assert [(type(end), end.limit) for end in ends] == [(rd.errors.LimitExceededError, "choices")]
 
 
 @pytest.mark.parametrize("start", "NO")

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reactivex import operators as ops
-from reactivex.disposable import SerialDisposable
 from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.subject import Subject
 
@@ -105,19 +103,6 @@ def push(source: Subject[Any], marks: str) -> None:
         source.on_next(MARKS[mark])
 
 
-def test_the_source_is_read_as_long_as_anybody_reads() -> None:
-    source, got, readers = Subject[Any](), list[str](), list[Any]()
-    outer = source.pipe(rd.group_by_choice()).subscribe(
-        lambda one: readers.append(one.subscribe(lambda event: got.append(NAMES[id(event)])))
-    )
-    push(source, "M")
-    outer.dispose()
-    push(source, "NS")
-    assert got == ["M", "S"]
-    readers[0].dispose()
-    assert source.observers == []
-
-
 @pytest.mark.slow
 def test_choices_that_nobody_can_reach_are_not_kept() -> None:
     def alive() -> int:
@@ -131,13 +116,6 @@ def test_choices_that_nobody_can_reach_are_not_kept() -> None:
     outer.dispose()
     push(source, "NH")
     assert alive() == before
-
-
-def test_disposing_inside_on_next_where_a_choice_begins() -> None:
-    source, subscription = Subject[Any](), SerialDisposable()
-    subscription.disposable = source.pipe(rd.group_by_choice()).subscribe(lambda _: subscription.dispose())
-    push(source, "pMNS")
-    assert source.observers == []
 
 
 def late(marks: str, more: str, end: str = "on_completed") -> dict[int, list[Any]]:
@@ -177,11 +155,6 @@ def test_a_late_subscriber_gets_the_shortest_way_to_now_and_then_what_comes() ->
     assert got[1][-2:] == [MARKS["G"], "|"]
     assert folded(got[0][:-1], 0).text == "aba"
     assert folded(got[1][:-1], 1).tool_calls[0].arguments == {}
-
-
-def test_and_after_the_end_also_the_end() -> None:
-    assert late("MS", "", "first")[0][-1] == "|"
-    assert late("MSa", "", "on_error")[0][-1] is BOOM
 
 
 def test_a_late_subscriber_in_a_conversation_begins_with_the_newest_message() -> None:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
-from reactivex import Observable, abc
-from reactivex import operators as ops
-from reactivex.disposable import Disposable, SerialDisposable
+from reactivex import Observable, operators as ops
 from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.subject import Subject
-from reactivex.testing import TestScheduler
-from support.bounded import bounded
 from support.lines import through
-from support.loops import run as run_loop
 
 import rxdelta as rd
 from rxdelta import events as ev
-from rxdelta.testing import marbles, sample_chunks
+from rxdelta.testing import marbles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -222,22 +214,6 @@ def test_limits_of_decode_reach_the_blocks_and_what_is_behind_them() -> None:
     assert [sink.limits.block_chars for sink in seen] == [7, 7]
 
 
-def test_limits() -> None:
-    limited = bounded(rd.per_block, whole, limits=rd.Limits(blocks=1))
-    records, reads = through("SaTx-|", limited, values=MARKS)
-    assert (told(records), reads) == ("0:0 1:0a 2:LimitExceededError", [(0, 2)])
-
-
-def test_disposal_disposes_the_source_and_the_pipelines() -> None:
-    inner: list[str] = []
-
-    def fn(block: rd.types.BlockStream) -> Observable[Any]:
-        return rx.merge(block, rx.never()).pipe(ops.finally_action(lambda: inner.append(str(block.index))))
-
-    assert show("STaF", fn, until=5) == ("0:0 1:1 2:0a 3:0a", [(0, 5)])
-    assert inner == ["0", "1"]
-
-
 def test_the_source_is_left_when_only_ended_pipelines_remain_and_it_is_disposed() -> None:
     source = Subject[Any]()
     subscription = source.pipe(rd.per_block(first)).subscribe()
@@ -251,86 +227,6 @@ def test_the_subscribers_scheduler_goes_upstream_and_into_the_pipelines() -> Non
     source = rx.timer(5).pipe(ops.map(lambda _: MARKS["S"]), ops.concat(rx.never()))
     records = marbles.records(source.pipe(rd.per_block(lambda _: rx.timer(7))), VirtualTimeScheduler())
     assert [time for time, _, _ in records] == [12]
-
-
-def test_a_synchronous_source_loses_nothing() -> None:
-    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
-        for mark in "STaxFG":
-            observer.on_next(MARKS[mark])
-        observer.on_completed()
-        return Disposable()
-
-    got: list[str] = []
-    Observable(subscribe).pipe(rd.per_block(whole)).subscribe(
-        lambda value: got.append(said(value)), on_completed=lambda: got.append("|")
-    )
-    assert got == ["0", "1", "0a", "1x", "0a", "1x", "|"]
-
-
-def test_two_subscriptions_do_not_meet() -> None:
-    merged = rx.from_iterable([MARKS[mark] for mark in "SaF"]).pipe(
-        rd.per_block(whole), ops.map(said), ops.to_list()
-    )
-    assert merged.run() == merged.run() == ["0", "0a", "0a"]
-
-
-def test_52_an_observer_may_dispose_inside_on_next() -> None:
-    source, got, subscription = Subject[Any](), list[str](), SerialDisposable()
-
-    def draw(value: rd.Block) -> None:
-        got.append(said(value))
-        if said(value) == "0a":
-            subscription.dispose()
-
-    subscription.disposable = source.pipe(rd.per_block(whole)).subscribe(draw)
-    push(source, "STaxb")
-    assert got == ["0", "1", "0a"]
-    assert source.observers == []
-
-
-def test_52_fn_may_dispose_everything() -> None:
-    source, got, subscription = Subject[Any](), list[str](), SerialDisposable()
-
-    def fn(block: rd.types.BlockStream) -> Observable[Any]:
-        if block.index == 1:
-            subscription.dispose()
-        return block
-
-    subscription.disposable = source.pipe(rd.per_block(fn)).subscribe(lambda value: got.append(said(value)))
-    push(source, "STaxb")
-    assert got == ["0"]
-    assert source.observers == []
-
-
-@pytest.mark.parametrize("mark", ["0", "0a"])
-def test_52_an_observer_that_emits_inside_on_next_is_never_called_within_itself(mark: str) -> None:
-    source, got = Subject[Any](), list[str]()
-    inside = threading.Lock()
-
-    def draw(value: rd.Block) -> None:
-        assert inside.acquire(blocking=False)
-        got.append(said(value))
-        if said(value) == mark:
-            push(source, "Tx")
-        inside.release()
-
-    source.pipe(rd.per_block(whole)).subscribe(draw)
-    push(source, "Sab")
-    assert [one for one in got if one[0] == "0"] == ["0", "0a", "0ab"]
-    assert [one for one in got if one[0] == "1"] == ["1", "1x"]
-
-
-def test_52_ending_the_source_inside_on_next() -> None:
-    source, got = Subject[Any](), list[Any]()
-
-    def draw(value: rd.Block) -> None:
-        got.append(said(value))
-        if said(value) == "0a":
-            source.on_completed()
-
-    source.pipe(rd.per_block(whole)).subscribe(draw, lambda error: got.append(type(error)))
-    push(source, "SaF")
-    assert got == ["0", "0a", rd.StreamInterrupted]
 
 
 def test_51_an_observer_that_raises_ends_the_subscription(
@@ -368,27 +264,6 @@ def test_51_all_of_a_pipeline_is_left_when_the_observer_raises(caplog: pytest.Lo
     assert len(caplog.records) == 1
 
 
-def test_51_an_observer_that_raises_in_a_pipelines_timer_ends_it_too(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    scheduler = TestScheduler()
-    source, got = Subject[Any](), list[Any]()
-
-    def draw(value: rd.Block) -> None:
-        got.append(said(value))
-        if said(value) == "0a":
-            raise BOOM
-
-    source.pipe(rd.per_block(paced)).subscribe(draw, got.append, lambda: got.append("|"), scheduler=scheduler)
-    push(source, "SaT")
-    scheduler.advance_to(5)
-    push(source, "bFG")
-    source.on_completed()
-    assert got == ["0", "1", "0a"]
-    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [BOOM]
-    assert source.observers == []
-
-
 def test_pipelines_on_threads_of_their_own_are_serialised() -> None:
     source, got = Subject[Any](), list[str]()
     inside, ended = threading.Lock(), threading.Event()
@@ -414,69 +289,3 @@ def test_pipelines_on_threads_of_their_own_are_serialised() -> None:
         texts = [one for one in got if one[0] == str(index)]
         assert texts[-1] == f"{index}{'.' * 1000}"
         assert texts == sorted(texts, key=len)
-
-
-def test_what_waits_for_its_turn_is_dropped_when_the_observer_raises(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    source, got = Subject[Any](), list[Any]()
-
-    def draw(value: rd.Block) -> None:
-        got.append(said(value))
-        if said(value) == "0a":
-            push(source, "TG")
-            source.on_completed()
-            raise BOOM
-
-    source.pipe(rd.per_block(forgiving)).subscribe(draw, got.append, lambda: got.append("|"))
-    push(source, "Sa")
-    assert got == ["0", "0a"]
-    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [BOOM]
-
-
-def test_3_a_live_stream_for_each_block_of_a_recording() -> None:
-    async def main() -> tuple[list[rd.Block], rd.Snapshot]:
-        chunks = rd.from_async_iterable(lambda: sample_chunks("tides"))
-        events = chunks.pipe(rd.decode("openai-chat"))
-        drawn: list[rd.Block] = []
-        await rd.for_each(
-            events.pipe(rd.per_block(lambda block: block.pipe(rd.throttle_latest(0.05)))), drawn.append
-        )
-        return drawn, await rd.last_value(events.pipe(rd.scan_deltas()))
-
-    drawn, whole = run_loop(main)
-    newest = {block.key: block for block in drawn}
-    assert list(newest.values()) == list(whole.blocks)
-    assert all(not block.open for block in newest.values())
-    assert len(drawn) >= 4
-
-
-def test_3_live_and_paced_by_itself_and_left_in_the_middle() -> None:
-    async def main() -> None:
-        chunks = rd.from_async_iterable(lambda: sample_chunks("tides", pause=0.001))
-        panels = chunks.pipe(
-            rd.decode("openai-chat"), rd.per_block(lambda block: block.pipe(rd.throttle_latest(0.002)))
-        )
-        async with rd.to_async_iterable(panels, overflow="buffer") as blocks:
-            async for block in blocks:
-                if isinstance(block, rd.ToolCall):
-                    break
-        for _ in range(3):
-            await asyncio.sleep(0)
-
-    run_loop(main)
-
-
-@given(st.lists(st.sampled_from("STCabcxyzFGHid"), max_size=30))
-def test_merged_is_each_block_in_its_own_order(marks: list[str]) -> None:
-    events = [MARKS[mark] for mark in marks]
-    alone: dict[Any, list[Any]] = {}
-
-    def start(block: rd.types.BlockStream) -> None:
-        block.subscribe(alone.setdefault(block.index, []).append, lambda _: None)
-
-    rx.from_iterable(events).pipe(rd.group_by_block()).subscribe(start)
-    merged: list[Any] = []
-    rx.from_iterable(events).pipe(rd.per_block(whole)).subscribe(merged.append, lambda _: None)
-    assert {key: [one for one in merged if one.key == key] for key in alone} == alone
-    assert len(merged) == sum(map(len, alone.values()))

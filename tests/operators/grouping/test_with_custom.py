@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -73,13 +72,6 @@ def test_the_end_of_the_other_ends_nothing() -> None:
     assert (values, ends) == ([REPLY[0]], [])
 
 
-def test_a_reader_that_leaves_lets_both_go() -> None:
-    source: Subject[rd.Event] = Subject()
-    own: Subject[ev.Custom] = Subject()
-    source.pipe(rd.with_custom(own)).subscribe().dispose()
-    assert (source.observers, own.observers) == ([], [])
-
-
 @pytest.mark.parametrize("failing", [0, 1])
 def test_the_error_of_either_ends_it_and_lets_the_other_go(failing: int) -> None:
     both: list[Subject[Any]] = [Subject(), Subject()]
@@ -128,38 +120,6 @@ def test_a_later_subscription_gets_what_the_subject_repeats() -> None:
     events = rx.from_iterable(REPLY).pipe(rd.with_custom(own))
     own.on_next(SEARCHING)
     assert told(events)[0] == told(events)[0] == [SEARCHING, *REPLY]
-
-
-def test_events_of_many_threads_come_one_at_a_time_and_in_the_order_of_each() -> None:
-    source: Subject[rd.Event] = Subject()
-    own: Subject[ev.Custom] = Subject()
-    inside = 0
-    values: list[rd.Event] = []
-
-    def read(event: rd.Event) -> None:
-        nonlocal inside
-        inside += 1
-        assert inside == 1
-        values.append(event)
-        inside -= 1
-
-    source.pipe(rd.with_custom(own), rd.share_events(unread="keep")).subscribe(read)
-
-    def say(name: str) -> None:
-        for number in range(200):
-            own.on_next(ev.Custom(name, number))
-
-    threads = [threading.Thread(target=say, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for event in REPLY * 20:
-        source.on_next(event)
-    for thread in threads:
-        thread.join()
-    own_values = [event for event in values if isinstance(event, ev.Custom)]
-    for name in "abcd":
-        assert [event.data for event in own_values if event.name == name] == [*range(200)]
-    assert [event for event in values if not isinstance(event, ev.Custom)] == REPLY * 20
 
 
 def test_all_readers_have_one_order_and_tools_run_once() -> None:

@@ -10,14 +10,11 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
-from reactivex import Observable, abc
-from reactivex.disposable import Disposable, SerialDisposable
+from hypothesis import given, strategies as st
+from reactivex.disposable import SerialDisposable
 from reactivex.scheduler import EventLoopScheduler, ImmediateScheduler, VirtualTimeScheduler
 from reactivex.scheduler.eventloop import AsyncIOScheduler
 from reactivex.subject import Subject
-from reactivex.testing import TestScheduler
 from support import loops
 from support.lines import whole
 
@@ -45,27 +42,6 @@ BOOM = ValueError("boom")
 )
 def test_an_idle_observer_gets_every_value_in_the_same_instant(diagram: str) -> None:
     marbles.check(diagram, rd.conflate(), values=str, frame=1, reads=whole(diagram))
-
-
-@pytest.mark.parametrize("end", ["C", "E", ""])
-def test_an_observer_that_is_busy_further_up_the_stack_gets_the_newest_then_the_end(end: str) -> None:
-    source = Subject[int]()
-    got: list[Any] = []
-
-    def draw(value: int) -> None:
-        got.append(value)
-        if value == 0:
-            for newer in range(1, 1000):
-                source.on_next(newer)
-            if end == "C":
-                source.on_completed()
-            elif end == "E":
-                source.on_error(BOOM)
-            assert got == [0]
-
-    source.pipe(rd.conflate()).subscribe(draw, got.append, lambda: got.append("|"))
-    source.on_next(0)
-    assert got == [0, 999, *{"C": ["|"], "E": [BOOM], "": []}[end]]
 
 
 def test_an_observer_that_is_busy_on_another_thread_does_not_hold_the_source_up() -> None:
@@ -153,23 +129,6 @@ def test_51_an_observer_that_raises_on_a_scheduler_ends_the_subscription(
     assert source.observers == []
 
 
-def test_51_an_observer_that_raises_raises_to_whoever_emitted_and_has_left() -> None:
-    source = Subject[int]()
-    got: list[int] = []
-
-    def draw(value: int) -> None:
-        got.append(value)
-        if value == 1:
-            source.on_next(2)
-            raise BOOM
-
-    source.pipe(rd.conflate()).subscribe(draw)
-    with pytest.raises(ValueError, match="boom"):
-        source.on_next(1)
-    assert source.observers == []
-    assert got == [1]
-
-
 def test_52_an_observer_may_dispose_inside_on_next_and_what_waits_is_let_go() -> None:
     class Value:
         pass
@@ -192,104 +151,6 @@ def test_52_an_observer_may_dispose_inside_on_next_and_what_waits_is_let_go() ->
     assert got == [Value]
     assert source.observers == []
     assert known[0]() is None
-
-
-def test_disposal_stops_the_source_and_what_was_to_be_called() -> None:
-    scheduler = VirtualTimeScheduler()
-    source = Subject[int]()
-    got: list[int] = []
-    subscription = source.pipe(rd.conflate(scheduler=scheduler)).subscribe(got.append)
-    source.on_next(1)
-    subscription.dispose()
-    scheduler.start()
-    assert (got, source.observers) == ([], [])
-
-
-def test_the_subscribers_scheduler_goes_upstream_as_it_came_and_is_not_used() -> None:
-    seen: list[Any] = []
-
-    def subscribe(observer: abc.ObserverBase[int], scheduler: abc.SchedulerBase | None = None) -> Disposable:
-        seen.append(scheduler)
-        observer.on_next(1)
-        return Disposable()
-
-    theirs = TestScheduler()
-    got: list[int] = []
-    conflated = Observable(subscribe).pipe(rd.conflate())
-    conflated.subscribe(got.append, scheduler=theirs)
-    conflated.subscribe(got.append)
-    assert (seen[0], got) == (theirs, [1, 1])
-
-
-def test_a_source_that_goes_on_after_its_end_is_not_heard_again() -> None:
-    def subscribe(observer: abc.ObserverBase[int], _: abc.SchedulerBase | None = None) -> Disposable:
-        observer.on_next(1)
-        observer.on_error(BOOM)
-        observer.on_next(2)
-        observer.on_completed()
-        return Disposable()
-
-    got: list[Any] = []
-    Observable(subscribe).pipe(rd.conflate()).subscribe(got.append, got.append, lambda: got.append("|"))
-    assert got == [1, BOOM]
-
-
-def test_two_subscriptions_know_nothing_of_each_other() -> None:
-    conflated = rx.of(1, 2).pipe(rd.conflate())
-    first: list[Any] = []
-    second: list[Any] = []
-
-    def draw(value: int) -> None:
-        first.append(value)
-        if value == 1:
-            conflated.subscribe(second.append)
-
-    conflated.subscribe(draw)
-    assert (first, second) == ([1, 2], [1, 2])
-
-
-def test_the_first_event_is_refused() -> None:
-    source = Subject[Any]()
-    events = [rd.events.TextDelta(0, mark) for mark in "abcd"]
-    got: list[Any] = []
-    source.pipe(rd.conflate()).subscribe(got.append, got.append)
-    source.on_next(events[0])
-    (error,) = got
-    assert type(error) is rd.InvalidValueError
-    assert error.value is events[0]
-    assert "conflate would drop a TextDelta" in str(error)
-    assert "scan_deltas()" in str(error)
-    assert "compact_deltas()" in str(error)
-
-
-def test_53_several_threads_are_serialised_and_the_last_value_arrives_before_the_end() -> None:
-    source = Subject[tuple[int, int]]()
-    got: list[Any] = []
-    inside = threading.Lock()
-
-    def draw(value: tuple[int, int]) -> None:
-        assert inside.acquire(blocking=False)
-        got.append(value)
-        inside.release()
-
-    source.pipe(rd.conflate()).subscribe(draw, on_completed=lambda: got.append("|"))
-
-    def emit(name: int) -> None:
-        observer = source.observers[0]  # past the lock of the subject
-        for count in range(2000):
-            observer.on_next((name, count))
-
-    threads = [threading.Thread(target=emit, args=(name,)) for name in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    source.on_next((9, 9))
-    source.on_completed()
-    assert got[-2:] == [(9, 9), "|"]
-    for name in range(4):
-        counts = [value[1] for value in got[:-1] if value[0] == name]
-        assert counts == sorted(set(counts))
 
 
 def test_on_the_running_loop_a_burst_is_drawn_once() -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 from reactivex.testing import ReactiveTest, TestScheduler
 
 import rxdelta as rd

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-import reactivex as rx
 import regex
-from hypothesis import given
-from hypothesis import strategies as st
-from reactivex import Observable, abc
-from reactivex.disposable import Disposable, SerialDisposable
+from hypothesis import given, strategies as st
+from reactivex import abc
 from reactivex.subject import Subject
-from reactivex.testing import ReactiveTest, TestScheduler
-from support import loops
-from support.lines import line_of, through
+from reactivex.testing import TestScheduler
+from support.lines import through
 
 import rxdelta as rd
 from rxdelta.operators.pacing import smooth as _smooth
-from rxdelta.runtime import clocks
 from rxdelta.testing import marbles
 
 BOOM = ValueError("boom")
@@ -250,24 +244,11 @@ def test_a_turn_costs_the_same_however_much_there_is_and_however_long_the_lag(
     assert len(shares) < 150 * turns
 
 
-def test_50_a_pattern_that_matches_nothing_is_refused_at_once() -> None:
-    with pytest.raises(rd.InvalidValueError, match="chunking: must not match the empty text"):
-        rd.smooth(re.compile(r"\s*"))
-
-
 def test_50_a_catastrophic_pattern_does_not_hold_the_stream_up() -> None:
     got = smoothed([(0, "a" * 5000 + "!")], re.compile(r"(a+)+$"), 100, 3, end=0)
     assert "".join(piece for _, piece in got[:-1]) == "a" * 5000 + "!"
     assert got[-1][1] == "completed"
     assert got[-1][0] <= 3
-
-
-@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), True, "1", None])
-def test_57_a_rate_or_lag_that_is_none_is_refused_at_once(wrong: Any) -> None:
-    with pytest.raises(rd.InvalidValueError, match="rate: must be a positive number of pieces a second"):
-        rd.smooth(rate=wrong)
-    with pytest.raises(rd.InvalidValueError, match="max_lag: must be a positive number of seconds"):
-        rd.smooth(max_lag=wrong)
 
 
 def test_what_is_no_event_is_refused_after_what_was_pending() -> None:
@@ -296,34 +277,6 @@ def test_what_a_function_does_wrong_ends_the_stream_after_what_was_pending(answe
     )
 
 
-def test_disposal_stops_the_source_and_the_timer() -> None:
-    scheduler = TestScheduler()
-    hot = scheduler.create_hot_observable(*(ReactiveTest.on_next(201, LETTERS[mark]) for mark in "abcd"))
-    results = scheduler.start(lambda: hot.pipe(rd.smooth("char", 0.5, 20)), disposed=204)
-    assert hot.subscriptions == [ReactiveTest.subscribe(200, 204)]
-    scheduler.advance_to(1000)
-    assert line_of(results.messages, start=200, values=LETTERS) == "-a-b"
-
-
-def test_an_explicit_scheduler_wins_over_the_subscribers_which_goes_upstream() -> None:
-    mine, theirs = TestScheduler(), TestScheduler()
-    source = Subject[rd.Event]()
-    seen: list[Any] = []
-    got: list[Any] = []
-
-    def subscribe(observer: abc.ObserverBase[rd.Event], scheduler: abc.SchedulerBase | None = None) -> Any:
-        seen.append(scheduler)
-        return source.subscribe(observer)
-
-    Observable(subscribe).pipe(rd.smooth(scheduler=mine)).subscribe(got.append, scheduler=theirs)
-    source.on_next(text("a b "))
-    theirs.advance_to(10)
-    assert got == [text("a ")]
-    mine.advance_to(10)
-    assert got == [text("a "), text("b ")]
-    assert seen == [theirs]
-
-
 def test_an_observer_may_emit_and_end_inside_on_next() -> None:
     scheduler = TestScheduler()
     source = Subject[Any]()
@@ -346,65 +299,6 @@ def test_an_observer_may_emit_and_end_inside_on_next() -> None:
     assert got == [(0, "a "), (1, "b "), (2, "c "), (3, "d"), (3, PING), (3, "|")]
 
 
-def test_52_an_observer_may_dispose_inside_on_next() -> None:
-    source = Subject[Any]()
-    got: list[Any] = []
-    subscription = SerialDisposable()
-
-    def draw(event: Any) -> None:
-        got.append(event)
-        source.on_next(PING)
-        subscription.dispose()
-
-    scheduler = TestScheduler()
-    subscription.disposable = source.pipe(rd.smooth()).subscribe(draw, scheduler=scheduler)
-    source.on_next(text("a b c"))
-    scheduler.advance_to(100)
-    assert got == [text("a ")]
-    assert source.observers == []
-
-
-def test_51_an_observer_that_raises_in_a_timer_ends_the_subscription(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    scheduler = TestScheduler()
-    source = Subject[Any]()
-
-    def draw(event: Any) -> None:
-        if event == text("b "):
-            raise BOOM
-
-    source.pipe(rd.smooth()).subscribe(draw, scheduler=scheduler)
-    source.on_next(text("a b c"))
-    scheduler.advance_to(4)
-    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [BOOM]
-    assert source.observers == []
-
-
-def test_a_source_that_goes_on_after_its_end_is_not_heard_again() -> None:
-    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
-        observer.on_next(text("a b"))
-        observer.on_error(BOOM)
-        observer.on_next(text("c"))
-        observer.on_completed()
-        return Disposable()
-
-    got: list[Any] = []
-    Observable(subscribe).pipe(rd.smooth()).subscribe(got.append, got.append)
-    assert got == [text("a "), text("b"), BOOM]
-
-
-def test_two_subscriptions_know_nothing_of_each_other() -> None:
-    scheduler = TestScheduler()
-    even = marbles.cold("[abc]----|", scheduler, values=LETTERS, frame=1).pipe(rd.smooth("char", 1, 9))
-    first, second = scheduler.create_observer(), scheduler.create_observer()
-    even.subscribe(first, scheduler=scheduler)
-    scheduler.schedule_absolute(1, lambda *_: even.subscribe(second, scheduler=scheduler))
-    scheduler.start()
-    assert line_of(first.messages, values=LETTERS) == "ab---[c|]"
-    assert line_of(second.messages, values=LETTERS, start=1) == "ab---[c|]"
-
-
 def test_no_timer_runs_in_silence() -> None:
     class Counting(TestScheduler):
         timers = 0
@@ -421,41 +315,6 @@ def test_no_timer_runs_in_silence() -> None:
     assert scheduler.timers == 1  # for the lag, and not moved with each delta
     scheduler.advance_to(1000)
     assert scheduler.timers <= 3
-
-
-def test_a_slow_observer_on_the_timer_does_not_hold_the_source_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr(clocks, "monotonic", lambda: now[0])
-    source = Subject[Any]()
-    entered, go_on, ended = threading.Event(), threading.Event(), threading.Event()
-    got: list[Any] = []
-
-    def draw(event: Any) -> None:
-        got.append(event)
-        if event == text("b "):
-            entered.set()
-            assert go_on.wait(10)
-
-    source.pipe(rd.smooth(rate=1, max_lag=5)).subscribe(draw, lambda _: ended.set())
-    source.on_next(text("a b c"))
-    now[0] = 1.0
-    assert entered.wait(10)
-    source.on_next(text(" d"))  # returns while the timer's thread is inside draw
-    source.on_next(PING)
-    source.on_error(BOOM)
-    assert got == [text("a "), text("b ")]
-    go_on.set()
-    assert ended.wait(10)
-    assert got[2:] == [text("c d"), PING]
-
-
-def test_the_time_is_that_of_the_running_loop() -> None:
-    async def main() -> list[Any]:
-        even = rx.of(text("a b"), PING, text("c")).pipe(rd.smooth(rate=1000))
-        async with rd.to_async_iterable(even, overflow="buffer") as values:
-            return [event async for event in values]
-
-    assert loops.run(main) == [text("a "), text("b"), PING, text("c")]
 
 
 PIECES = st.lists(

@@ -10,14 +10,12 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import Subject
 from reactivex.testing import ReactiveTest, TestScheduler
-from support.lines import line_of, through, whole
+from support.lines import through, whole
 
 import rxdelta as rd
 from rxdelta.runtime import clocks
@@ -97,15 +95,6 @@ def test_at_most_one_value_in_four_ticks(source: str, expected: str) -> None:
     marbles.check(source, rd.throttle_latest(4), gives=expected, values=str, frame=1, reads=whole(source))
 
 
-def test_disposal_stops_the_source_and_the_timer() -> None:
-    scheduler = Noting()
-    hot = scheduler.create_hot_observable(on_next(201, "a"), on_next(202, "b"))
-    results = scheduler.start(lambda: hot.pipe(rd.throttle_latest(4)), disposed=203)
-    assert line_of(results.messages, start=200) == "-a"
-    assert hot.subscriptions == [ReactiveTest.subscribe(200, 203)]
-    assert scheduler.fired == []
-
-
 def test_no_timer_runs_in_silence_or_after_the_end() -> None:
     scheduler = Noting()
     hot = scheduler.create_hot_observable(
@@ -113,56 +102,6 @@ def test_no_timer_runs_in_silence_or_after_the_end() -> None:
     )
     scheduler.start(lambda: hot.pipe(rd.throttle_latest(4)))
     assert scheduler.fired == [205, 209]
-
-
-def test_an_explicit_scheduler_wins_over_the_subscribers() -> None:
-    mine, theirs = Noting(), Noting()
-    source = Subject[str]()
-    got: list[str] = []
-    source.pipe(rd.throttle_latest(4, scheduler=mine)).subscribe(got.append, scheduler=theirs)
-    source.on_next("a")
-    source.on_next("b")
-    theirs.advance_to(100)
-    assert got == ["a"]
-    mine.advance_to(100)
-    assert got == ["a", "b"]
-
-
-def test_the_subscribers_scheduler_goes_upstream_as_it_came() -> None:
-    seen: list[Any] = []
-
-    def subscribe(observer: abc.ObserverBase[int], scheduler: abc.SchedulerBase | None = None) -> Disposable:
-        seen.append(scheduler)
-        return Disposable()
-
-    theirs = TestScheduler()
-    throttled = Observable(subscribe).pipe(rd.throttle_latest(4, scheduler=TestScheduler()))
-    throttled.subscribe(scheduler=theirs)
-    throttled.subscribe()
-    assert seen[0] is theirs
-
-
-@pytest.mark.parametrize(("leaves_at", "drawn", "fired"), [("a", ["a"], []), ("b", ["a", "b"], [4])])
-def test_52_an_observer_may_dispose_inside_on_next_at_once_or_from_the_timer(
-    leaves_at: str, drawn: list[str], fired: list[float]
-) -> None:
-    scheduler = Noting()
-    source = Subject[str]()
-    got: list[str] = []
-    subscription = SerialDisposable()
-
-    def draw(value: str) -> None:
-        got.append(value)
-        if value == leaves_at:
-            subscription.dispose()
-            source.on_next("late")
-
-    subscription.disposable = source.pipe(rd.throttle_latest(4)).subscribe(draw, scheduler=scheduler)
-    source.on_next("a")
-    source.on_next("b")
-    scheduler.advance_to(100)
-    source.on_completed()
-    assert (got, scheduler.fired) == (drawn, fired)
 
 
 def test_an_observer_may_emit_inside_on_next() -> None:
@@ -182,62 +121,6 @@ def test_an_observer_may_emit_inside_on_next() -> None:
     assert got == [(0, 0), (4, 1), (8, 2), (12, 3)]
 
 
-def test_an_observer_may_end_the_source_inside_on_next() -> None:
-    source = Subject[int]()
-    got: list[Any] = []
-
-    def draw(value: int) -> None:
-        got.append(value)
-        if value == 0:
-            source.on_next(1)
-            source.on_completed()
-            source.on_next(2)
-
-    source.pipe(rd.throttle_latest(4)).subscribe(
-        draw, got.append, lambda: got.append("|"), scheduler=TestScheduler()
-    )
-    source.on_next(0)
-    assert got == [0, 1, "|"]
-
-
-def test_a_synchronous_source_gives_its_first_and_its_last() -> None:
-    got: list[Any] = []
-    rx.from_iterable(range(100_000)).pipe(rd.throttle_latest(1000)).subscribe(got.append)
-    assert got == [0, 99_999]
-
-
-def test_a_source_that_ends_and_goes_on_inside_subscribe_is_not_heard_again() -> None:
-    def subscribe(observer: abc.ObserverBase[int], _: abc.SchedulerBase | None = None) -> Disposable:
-        for value in (1, 2):
-            observer.on_next(value)
-        observer.on_error(BOOM)
-        observer.on_next(3)
-        observer.on_completed()
-        return Disposable()
-
-    got: list[Any] = []
-    Observable(subscribe).pipe(rd.throttle_latest(1000)).subscribe(
-        got.append, got.append, lambda: got.append("|")
-    )
-    assert got == [1, 2, BOOM]
-
-
-def test_two_subscriptions_know_nothing_of_each_other() -> None:
-    scheduler = TestScheduler()
-    throttled = marbles.cold("ab|", scheduler, values=str, frame=1).pipe(rd.throttle_latest(4))
-    first, second = scheduler.create_observer(), scheduler.create_observer()
-    throttled.subscribe(first, scheduler=scheduler)
-    scheduler.schedule_absolute(1, lambda *_: throttled.subscribe(second, scheduler=scheduler))
-    scheduler.start()
-    assert line_of(first.messages) == line_of(second.messages, start=1) == "a-[b|]"
-
-
-@pytest.mark.parametrize("seconds", [0, -1, 0.0, float("nan"), float("inf"), True, "1", None])
-def test_57_a_window_that_is_no_positive_time_is_refused_at_once(seconds: Any) -> None:
-    with pytest.raises(rd.InvalidValueError, match="seconds: must be a positive number"):
-        rd.throttle_latest(seconds)
-
-
 def test_57_the_own_thread_goes_by_a_clock_that_never_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
     scheduler, owned = clocks.clock(None, None)
     monkeypatch.setattr(clocks, "monotonic", lambda: 1000.0)
@@ -247,60 +130,10 @@ def test_57_the_own_thread_goes_by_a_clock_that_never_jumps(monkeypatch: pytest.
     owned.dispose()
 
 
-def test_the_first_event_is_refused_although_none_would_be_dropped_yet() -> None:
-    events = dict(zip("abc", [rd.events.TextDelta(0, mark) for mark in "abc"]))
-    scheduler = TestScheduler()
-    source = scheduler.create_cold_observable(
-        on_next(1, events["a"]), on_next(7, events["b"]), on_completed(11)
-    )
-    ((_, _, error),) = marbles.records(source.pipe(rd.throttle_latest(4)), scheduler)
-    assert type(error) is rd.InvalidValueError
-    assert "scan_deltas()" in str(error)
-    assert "compact_deltas()" in str(error)
-    assert error.value is events["a"]
-    assert source.subscriptions == [ReactiveTest.subscribe(0, 1)]
-
-
 def test_events_pass_if_the_user_says_which_replaces_which() -> None:
     events = {mark: rd.events.TextDelta(index, mark) for index, mark in enumerate("abcd")}
     by_parity = rd.throttle_latest(4, key=lambda event: event.index % 2)
     marbles.check("abcd-----|", by_parity, gives="a---[cd]----|", values=events, frame=1)
-
-
-def test_51_an_observer_that_raises_in_a_timer_ends_the_subscription(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    scheduler = Noting()
-    source = Subject[str]()
-
-    def draw(value: str) -> None:
-        if value == "b":
-            raise BOOM
-
-    source.pipe(rd.throttle_latest(4)).subscribe(draw, scheduler=scheduler)
-    source.on_next("a")
-    source.on_next("b")
-    scheduler.advance_to(4)
-    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [BOOM]
-    assert source.observers == []
-
-
-def test_51_an_observer_that_raises_at_once_raises_to_whoever_emitted_and_has_left() -> None:
-    source = Subject[str]()
-    got: list[str] = []
-
-    def draw(value: str) -> None:
-        got.append(value)
-        if value == "a":
-            raise BOOM
-
-    scheduler = TestScheduler()
-    source.pipe(rd.throttle_latest(4)).subscribe(draw, scheduler=scheduler)
-    with pytest.raises(ValueError, match="boom"):
-        source.on_next("a")
-    assert source.observers == []
-    scheduler.advance_to(100)
-    assert got == ["a"]
 
 
 def test_51_an_observer_that_raises_on_the_own_thread_ends_the_subscription(
@@ -384,66 +217,6 @@ def test_52_the_thread_also_ends_when_the_observer_disposes_inside_on_next(
     source.on_next(1)
     passes(0.001)
     assert left.wait(10)
-
-
-def test_53_several_threads_are_serialised_and_the_last_value_arrives_before_the_end() -> None:
-    source = Subject[tuple[int, int]]()
-    got: list[tuple[int, int] | str] = []
-    inside, ended = threading.Lock(), threading.Event()
-
-    def draw(value: tuple[int, int]) -> None:
-        assert inside.acquire(blocking=False)
-        got.append(value)
-        inside.release()
-
-    def end() -> None:
-        got.append("|")
-        ended.set()
-
-    source.pipe(rd.throttle_latest(0.0001)).subscribe(draw, on_completed=end)
-
-    def emit(name: int) -> None:
-        observer = source.observers[0]  # past the lock of the subject
-        for count in range(2000):
-            observer.on_next((name, count))
-
-    threads = [threading.Thread(target=emit, args=(name,)) for name in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    source.on_next((9, 9))
-    source.on_completed()
-    assert ended.wait(10)  # a timer's thread may be emitting, and then emits the end
-    assert got[-2:] == [(9, 9), "|"]
-    for name in range(4):
-        counts = [value[1] for value in got if isinstance(value, tuple) and value[0] == name]
-        assert counts == sorted(set(counts))
-
-
-def test_a_slow_observer_on_the_timer_does_not_hold_the_source_up(passes: Callable[[float], None]) -> None:
-    source = Subject[int]()
-    entered, go_on, ended = threading.Event(), threading.Event(), threading.Event()
-    got: list[int] = []
-
-    def draw(value: int) -> None:
-        if value == 1:
-            entered.set()
-            assert go_on.wait(10)
-        got.append(value)
-
-    source.pipe(rd.throttle_latest(0.001)).subscribe(draw, on_completed=ended.set)
-    source.on_next(0)
-    source.on_next(1)
-    passes(0.001)
-    assert entered.wait(10)
-    source.on_next(2)  # returns while the timer's thread is inside draw
-    source.on_next(3)
-    source.on_completed()
-    assert got == [0]
-    go_on.set()
-    assert ended.wait(10)
-    assert got == [0, 1, 3]
 
 
 def test_what_was_held_is_let_go_when_disposed() -> None:

@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from reactivex import operators as ops
 from support.cost import lines_run
-from support.lines import through
-from support.replies import REPLIES
 
 import rxdelta as rd
 from rxdelta import events as ev
@@ -52,21 +49,6 @@ def short(call: rd.ToolCall) -> Any:
 
 CUT = "the message was cut short by the token limit while the call was open"
 INTERRUPTED = "the message was interrupted while the call was open"
-
-
-def test_each_call_at_its_own_finish() -> None:
-    marks = {
-        "S": start(),
-        "T": start(1, "c2"),
-        "a": args('{"a":'),
-        "b": args("1}"),
-        "c": args("{}", 1),
-        "F": FINISH,
-        "G": ev.BlockFinish(1),
-        "E": END,
-    }
-    records, _ = through("SaTcGb--FE|", rd.completed_tool_calls(), values=marks)
-    assert [(time, call.call_id) for time, kind, call in records if kind == "next"] == [(4, "c2"), (8, "c1")]
 
 
 @pytest.mark.parametrize(
@@ -166,28 +148,6 @@ def test_what_the_message_closes_comes_in_the_order_of_its_blocks() -> None:
     assert [call.key for call in completed(*events, END)] == [2, 7, 10, "b", "a"]
 
 
-def test_what_was_told_of_a_call_while_it_was_open_is_in_it() -> None:
-    told = ev.ToolUpdate("c1", "executing", "Looking")
-    other = ev.ToolUpdate("c2", "failed")
-    (call,) = completed(start(), told, other, args("{}"), FINISH, ev.ToolUpdate("c1", "completed"))
-    assert (call.execution_status(), call.display_text) == ("executing", "Looking")
-
-
-def test_its_state_is_settled_before_it_is_told() -> None:
-    source = rx.subject.Subject[Any]()
-    got: list[Any] = []
-
-    def take(call: rd.ToolCall) -> None:
-        got.append(call.call_id)
-        source.on_next(FINISH)
-        source.on_next(END)
-
-    source.pipe(rd.completed_tool_calls()).subscribe(take)
-    for event in (start(), start(1, "c2"), END):
-        source.on_next(event)
-    assert got == ["c1", "c2"]
-
-
 def test_a_delta_costs_the_same_however_many_calls_are_open() -> None:
     def cost(count: int) -> int:
         events: list[Any] = [start(index, f"c{index}") for index in range(count)]
@@ -204,14 +164,6 @@ def test_a_delta_costs_the_same_however_many_calls_are_open() -> None:
         return lines
 
     assert cost(200) < 2.1 * cost(100)
-
-
-@pytest.mark.parametrize("wire_format", sorted(REPLIES))
-def test_the_calls_of_a_reply_are_its_messages(wire_format: str) -> None:
-    decoded = rx.from_iterable(REPLIES[wire_format]).pipe(rd.decode(wire_format))
-    got = decoded.pipe(rd.completed_tool_calls(), ops.to_list()).run()
-    assert tuple(got) == decoded.pipe(rd.scan_deltas(), rd.to_message()).run().tool_calls
-    assert [call.arguments for call in got] == [{"at": "sea"}]
 
 
 places = st.integers(0, 2)

@@ -27,7 +27,7 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, Root
 
 import rxdelta as rd
 from rxdelta.core import freeze
-from rxdelta.operators.projections.into import Into
+from rxdelta.operators.projections.partial import Into
 
 T = TypeVar("T")
 

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from reactivex import operators as ops
 from support.bounded import bounded
-from support.lines import through
 
 import rxdelta as rd
 from rxdelta import events as ev
@@ -48,14 +46,6 @@ def until_error(*events: Any, path: Any = (), **options: Any) -> tuple[list[Any]
 
 def of(text: str, path: Any = (), size: int = 1000) -> list[Any]:
     return items(START, *(says(text[at : at + size]) for at in range(0, len(text), size)), END, path=path)
-
-
-def test_each_item_when_it_is_closed() -> None:
-    marks: dict[str, Any] = {"S": START, "F": FINISH, "E": END}
-    marks |= dict(zip("abcdef", map(says, ['["x', '", {"k"', ": [1]}, 1", "2", " , true", ', "y"]'])))
-    records, _ = through("Sabc-def-FE|", rd.json_items(), values=marks)
-    seen = [(time, item) for time, kind, item in records if kind == "next"]
-    assert seen == [(2, "x"), (3, {"k": [1]}), (6, 12), (6, True), (7, "y")]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
@@ -213,12 +203,6 @@ def test_the_errors_of_one_call_are_not_anothers() -> None:
 )
 def test_what_was_given_is_not_given_again(events: list[Any], expected: list[Any]) -> None:
     assert items(*events) == expected
-
-
-@pytest.mark.parametrize("path", [-1, ("a", -1), True, ("a", None), (1.5,), None, 1.5, {"a"}])
-def test_a_path_consists_of_keys_and_indexes(path: Any) -> None:
-    with pytest.raises(rd.InvalidValueError, match="path"):
-        rd.json_items(path)
 
 
 def test_an_item_costs_the_same_however_long_the_array_is(monkeypatch: pytest.MonkeyPatch) -> None:

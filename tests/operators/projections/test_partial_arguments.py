@@ -13,17 +13,14 @@ from typing import Any
 import attrs
 import pytest
 import reactivex as rx
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from pydantic import BaseModel, Field
 from reactivex import operators as ops
 from support.bounded import bounded
-from support.lines import through
-from support.replies import REPLIES
 
 import rxdelta as rd
 from rxdelta import events as ev
-from rxdelta.core import FrozenDict, InvalidJson, parse_object
+from rxdelta.core import FrozenDict
 
 FINISH, END = ev.BlockFinish(0), ev.MessageFinish("tool_use")
 
@@ -59,23 +56,7 @@ def short(partial: Any) -> Any:
     return (partial.value, *said) if said else partial.value
 
 
-def test_a_value_whenever_what_can_be_seen_changed() -> None:
-    marks: dict[str, Any] = {"S": start(), "F": FINISH, "E": END}
-    marks |= dict(zip("abcdefgh", map(args, ['{"q', '": "', "ti", "des", '",', ' "n": ', "1", "2}"])))
-    records, _ = through("Sabcd-efgh-FE|", rd.partial_arguments(), values=marks)
-    seen = [(time, short(partial)) for time, kind, partial in records if kind == "next"]
-    assert seen == [
-        (1, {}),
-        (2, {"q": ""}),
-        (3, {"q": "ti"}),
-        (4, {"q": "tides"}),
-        (9, {"q": "tides", "n": 12}),
-        (11, ({"q": "tides", "n": 12}, "complete")),
-    ]
-
-
 DONE = ({"a": 1}, "complete")
-NOT_CLOSED = "not valid JSON: Expecting value at character 6"
 
 
 @pytest.mark.parametrize(
@@ -156,59 +137,8 @@ def test_the_values_of(events: list[Any], expected: list[Any]) -> None:
     assert json.dumps(blurred) == json.dumps(expected)  # tells 1 from true
 
 
-BAD: list[Any] = [
-    pytest.param('{"a": 1}}', {"a": 1}, "character 8", id="21: a brace too many"),
-    pytest.param('{"a": 1} done', {"a": 1}, "character 9", id="21: garbage behind it"),
-    pytest.param('{"a": "b\\u12', {"a": "b"}, None, id="23: cut in an escape"),
-    pytest.param('{"a": "b\\ud83d', {"a": "b"}, None, id="23: cut in a pair"),
-    pytest.param('{"a": [1, 2', {"a": [1]}, None, id="23: cut in a number"),
-    pytest.param('{"a": tru', {}, None, id="23: cut in a word"),
-    pytest.param('{"a": "\\ud83d"}', {"a": "\ufffd"}, None, id="24: half an escaped pair"),
-    pytest.param('{"a": "\ud83d"}', {"a": "\ufffd"}, None, id="24: half a pair"),
-    pytest.param('{"a": 1, "b": NaN}', {"a": 1}, "'N'", id="25: not a number"),
-    pytest.param('{"a": 1, "b": Infinity}', {"a": 1}, "'I'", id="25: infinity"),
-    pytest.param('{"a": 1, "b": 1e999}', {"a": 1}, "1e999", id="25: a float that overflows"),
-    pytest.param('{"a": 1, "b": ' + "9" * 5000 + "}", {"a": 1}, "4300 digits", id="26: 5,000 digits"),
-    pytest.param('{"a": "b\nc"}', {"a": "b\nc"}, None, id="29: a raw newline"),
-    pytest.param('{"a": "b\0c"}', {"a": "b\0c"}, None, id="29: a NUL"),
-    pytest.param('{"a": 1, "a": 2}', {"a": 2}, None, id="28: the last of two keys"),
-    pytest.param("{'a': 1}", {}, "double quotes", id="single quotes"),
-    pytest.param("", {}, None, id="22: no text"),
-]
-
-
-@pytest.mark.parametrize(("text", "value", "error"), BAD)
-@pytest.mark.parametrize("size", [1, 3, 10_000])
-def test_bad_input_gives_the_value_before_it_and_says_why(
-    text: str, value: Any, error: Any, size: int
-) -> None:
-    events: list[Any] = [start(), *(args(text[at : at + size]) for at in range(0, len(text), size))]
-    open_ones = partials(*events)
-    seen = open_ones[-1] if open_ones else None
-    assert (seen.value if seen else {}) == value
-    if error is None:
-        assert all(one.error is None for one in open_ones)
-    else:
-        assert error in seen.error
-    last = partials(*events, FINISH)[-1]
-    assert last.value == value
-    try:
-        whole = parse_object(text, control_characters=True) if text else {}
-    except InvalidJson:
-        assert not last.complete
-        assert last.error is not None
-        if error is not None:
-            assert last == seen
-    else:
-        assert (last.complete, last.error, last.value) == (True, None, whole)
-        json.dumps(last.value, ensure_ascii=False).encode()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [1, 1000])
-def test_27_absurd_nesting_is_an_error_of_the_text(size: int) -> None:
-    text = '{"a": ' + "[" * 100_000
-    got = partials(start(), *(args(text[at : at + size]) for at in range(0, len(text), size)), FINISH)
+def test_27_absurd_nesting_is_an_error_of_the_text() -> None:
+    got = partials(start(), args('{"a": ' + "[" * 100_000), FINISH)
     assert "nested deeper than 200" in got[-1].error
     assert not got[-1].complete
     assert not got[-1].is_final("a")
@@ -218,9 +148,7 @@ def test_27_absurd_nesting_is_an_error_of_the_text(size: int) -> None:
     assert repr(got[-1])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [1, 100, 100_000])
-def test_30_long_arguments_are_read_once_and_bounded(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_30_long_arguments_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read = 0
     feed = rd.core.PartialJsonParser.feed
 
@@ -231,18 +159,8 @@ def test_30_long_arguments_are_read_once_and_bounded(size: int, monkeypatch: pyt
 
     monkeypatch.setattr(rd.core.PartialJsonParser, "feed", counted)
     text = json.dumps({"text": "x" * 50_000, "list": [*range(1000)]})
-    events = [args(text[at : at + size]) for at in range(0, len(text), size)]
-    assert partials(start(), *events, FINISH)[-1].complete
-    assert read == len(text)
-    read = 0
     assert partials(start(), *(so_far(text[: at * 5000]) for at in range(1, 20)), FINISH)[-1].complete
     assert read == len(text)
-    failed: list[Any] = []
-    source = rx.from_iterable([start(), *events])
-    source.pipe(rd.partial_arguments(), rd.with_limits(rd.Limits(block_chars=1000))).subscribe(
-        on_error=failed.append
-    )
-    assert [type(error) for error in failed] == [rd.errors.LimitExceededError]
 
 
 def test_fields_of_a_call_do_not_join_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,16 +269,6 @@ def test_a_repeated_key_is_open_until_its_new_value_is_closed_and_the_same_value
         start(), args('{"at": "sea'), args('ing", "at": "sea'), args('", "at": {'), args("}, ")
     )
     assert [one.value for one in doubled] == [{"at": "sea"}, {"at": {}}]
-
-
-def test_a_partial_that_was_kept_does_not_learn_what_came_later() -> None:
-    first, second, *_, last = partials(
-        start(), args('{"a": "x'), args('y", "b'), args('": [1, 2'), args("]}"), FINISH
-    )
-    assert (first.value, first.is_final("a")) == ({"a": "x"}, False)
-    assert (second.value, second.is_final("a")) == ({"a": "xy"}, True)
-    assert all(final_paths(last, (), ("a",), ("b",), ("b", 1)))
-    assert not last.is_final("c")
 
 
 def test_what_closes_is_final_before_the_provider_says_so() -> None:
@@ -481,14 +389,6 @@ def test_without_a_class_the_value_is_what_has_come() -> None:
         assert one.value is one.so_far
     (array,) = partials(start(), args("[1, 2]"))
     assert (array.value, array.so_far) == ([1, 2], {})
-
-
-@pytest.mark.parametrize("wire_format", sorted(REPLIES))
-def test_the_last_values_of_a_reply_are_its_arguments(wire_format: str) -> None:
-    decoded = rx.from_iterable(REPLIES[wire_format]).pipe(rd.decode(wire_format))
-    got = decoded.pipe(rd.partial_arguments(), ops.to_list()).run()
-    assert [short(one) for one in got] == [{}, {"at": "sea"}, ({"at": "sea"}, "complete")]
-    assert {(one.call_id, one.name) for one in got} == {("call_1", "look")}
 
 
 def test_512_parallel_calls_read_no_character_twice(monkeypatch: pytest.MonkeyPatch) -> None:

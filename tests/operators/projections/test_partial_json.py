@@ -10,11 +10,9 @@ from typing import Any
 import attrs
 import pytest
 import reactivex as rx
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from reactivex import operators as ops
 from support.cost import lines_run
-from support.lines import through
 
 import rxdelta as rd
 from rxdelta import events as ev
@@ -47,23 +45,6 @@ def short(partial: Any) -> Any:
 
 DONE = ({"a": 1}, "complete")
 WHOLE = '{"a": 1}'
-
-
-def test_a_value_whenever_what_can_be_seen_changed() -> None:
-    marks: dict[str, Any] = {"S": start(), "F": FINISH, "E": END}
-    marks |= dict(zip("abcde", map(says, ['{"q', '": "', "ti", 'des"', " }"])))
-    records, _ = through("Sabc-de-F-E|", rd.partial_json(), values=marks)
-    seen = [(time, short(partial)) for time, kind, partial in records if kind == "next"]
-    tides = {"q": "tides"}
-    assert seen == [
-        (1, {}),
-        (2, {"q": ""}),
-        (3, {"q": "ti"}),
-        (5, tides),
-        (6, tides),
-        (10, (tides, "complete")),
-    ]
-    assert all(partial.call_id is partial.name is None for _, _, partial in records[:-1])
 
 
 @pytest.mark.parametrize(
@@ -122,7 +103,9 @@ def test_a_value_whenever_what_can_be_seen_changed() -> None:
     ],
 )
 def test_the_values_of(events: list[Any], expected: list[Any]) -> None:
-    assert [short(partial) for partial in partials(*events)] == expected
+    got = partials(*events)
+    assert [short(partial) for partial in got] == expected
+    assert all(partial.call_id is partial.name is None for partial in got)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,11 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from reactivex import Observable, abc
 from reactivex import operators as ops
-from reactivex.disposable import Disposable
 from reactivex.subject import Subject
-from reactivex.testing import TestScheduler
 from support.bounded import bounded
 from support.lines import through, whole
-from support.replies import ANTHROPIC
+from support.replies import ANTHROPIC, REPLIES
 from support.shared import recordings
 
 import rxdelta as rd
@@ -240,102 +237,6 @@ def test_the_first_start_may_come_behind_blocks(name: str) -> None:
         assert values(name, f"{late[:cut]}M{late[cut:]}") == EXPECTED[name]
 
 
-@each_operator
-def test_two_subscriptions_know_nothing_of_each_other(name: str) -> None:
-    source = Subject[Any]()
-    projected = source.pipe(OPERATORS[name](), ops.map(shown))
-    first: list[Any] = []
-    second: list[Any] = []
-    projected.subscribe(first.append)
-    for mark in WHOLE[:9]:
-        source.on_next(MARKS[mark])
-    projected.subscribe(second.append)
-    for mark in WHOLE[9:-1]:
-        source.on_next(MARKS[mark])
-    assert first == EXPECTED[name]
-    assert second == values(name, WHOLE[9:])
-
-    cold = rx.from_iterable([MARKS[mark] for mark in WHOLE[:-1]]).pipe(
-        OPERATORS[name](), ops.map(shown), ops.to_list()
-    )
-    assert cold.run() == cold.run() == EXPECTED[name]
-
-
-@each_operator
-def test_the_subscribers_scheduler_goes_upstream(name: str) -> None:
-    scheduler = TestScheduler()
-    seen: list[Any] = []
-
-    def subscribe(observer: abc.ObserverBase[Any], inherited: abc.SchedulerBase | None = None) -> Disposable:
-        seen.append(inherited)
-        return Disposable()
-
-    Observable(subscribe).pipe(OPERATORS[name]()).subscribe(scheduler=scheduler)
-    assert seen == [scheduler]
-
-
-@each_operator
-def test_52_an_observer_may_dispose_inside_on_next(name: str) -> None:
-    source = Subject[Any]()
-    got: list[Any] = []
-
-    def take(value: Any) -> None:
-        got.append(shown(value))
-        subscription.dispose()
-
-    subscription = source.pipe(OPERATORS[name]()).subscribe(take, got.append, lambda: got.append("|"))
-    for mark in WHOLE[:-1]:
-        source.on_next(MARKS[mark])
-    source.on_completed()
-    assert got == EXPECTED[name][:1]
-    assert source.observers == []
-
-
-@each_operator
-def test_52_an_observer_may_emit_inside_on_next(name: str) -> None:
-    source = Subject[Any]()
-    got: list[Any] = []
-    rest = [MARKS[mark] for mark in WHOLE[:-1]]
-
-    def emit_next(value: Any) -> None:
-        got.append(shown(value))
-        while rest:
-            source.on_next(rest.pop(0))
-
-    source.pipe(OPERATORS[name]()).subscribe(emit_next)
-    while rest:
-        source.on_next(rest.pop(0))
-    assert sorted(map(str, got)) == sorted(map(str, EXPECTED[name]))
-
-
-@each_operator
-def test_51_an_observer_that_raises_raises_to_whoever_emitted(name: str) -> None:
-    source = Subject[Any]()
-    errors: list[Any] = []
-
-    def fail(value: Any) -> None:
-        raise BOOM
-
-    source.pipe(OPERATORS[name]()).subscribe(fail, errors.append)
-    with pytest.raises(ValueError, match="boom"):
-        for mark in WHOLE[:-1]:
-            source.on_next(MARKS[mark])
-    assert errors == []
-
-
-@each_operator
-def test_a_synchronous_source_that_goes_on_after_an_error_is_not_heard(name: str) -> None:
-    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
-        for mark in f"M!{WHOLE[1:-1]}":
-            observer.on_next(MARKS[mark])
-        observer.on_completed()
-        return Disposable()
-
-    got: list[Any] = []
-    Observable(subscribe).pipe(OPERATORS[name]()).subscribe(got.append, got.append, lambda: got.append("|"))
-    assert [type(one) for one in got] == [rd.ProviderError]
-
-
 @pytest.mark.parametrize("name", OPERATORS)
 def test_what_a_stream_may_make_us_hold_is_bounded(name: str) -> None:
     tight = [rd.Limits(block_chars=1), rd.Limits(blocks=0), rd.Limits(index=0)]
@@ -376,6 +277,23 @@ def test_the_limits_given_at_decode_hold(name: str) -> None:
     assert [type(error) for error in errors] == [rd.errors.LimitExceededError]
 
 
+OF_A_REPLY = {
+    "text_deltas": ["Let me ", "look."],
+    "text_deltas of reasoning": [],
+    "completed_tool_calls": [{"at": "sea"}],
+    "partial_arguments": [{}, {"at": "sea"}, {"at": "sea"}],
+}
+
+
+@pytest.mark.parametrize("wire_format", sorted(REPLIES))
+def test_a_providers_reply(wire_format: str) -> None:
+    decoded = rx.from_iterable(REPLIES[wire_format]).pipe(rd.decode(wire_format))
+    for name, expected in OF_A_REPLY.items():
+        assert decoded.pipe(OPERATORS[name](), ops.map(shown), ops.to_list()).run() == expected
+    last = decoded.pipe(rd.partial_arguments()).run()
+    assert (last.call_id, last.name, last.complete) == ("call_1", "look", True)
+
+
 class Piece(str):
     __slots__ = ("__weakref__",)
 
@@ -404,15 +322,6 @@ def test_a_block_is_not_kept_after_its_end(name: str, start: str, delta: Any) ->
         source.on_next(ev.BlockFinish(begin.index))
         gc.collect()
         assert gone() is None
-
-
-@each_operator
-def test_31_a_hundred_thousand_keep_alives_emit_nothing(name: str) -> None:
-    got: list[Any] = []
-    nothing = [ev.TextDelta(1, ""), ev.ToolCallDelta(2, ""), MARKS["p"], ev.ReasoningDelta(0, "")]
-    events = [MARKS["R"], MARKS["T"], MARKS["C"], *nothing * 25_000]
-    rx.from_iterable(events).pipe(OPERATORS[name]()).subscribe(got.append)
-    assert got == []
 
 
 @pytest.mark.parametrize(

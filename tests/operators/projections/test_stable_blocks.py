@@ -11,23 +11,15 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
-from reactivex import Observable, abc
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 from reactivex import operators as ops
-from reactivex.disposable import Disposable, SerialDisposable
-from reactivex.subject import ReplaySubject, Subject
-from reactivex.testing import TestScheduler
 from support.bounded import bounded
 from support.lines import through, whole
-from support.replies import REPLIES
 
 import rxdelta as rd
 from rxdelta import events as ev
 from rxdelta.operators.projections import markdown as _markdown
 from rxdelta.testing import marbles
-
-BOOM = ValueError("boom")
 
 # Where markdown is cut.
 
@@ -267,11 +259,6 @@ def test_a_tail_is_joined_only_when_it_is_read() -> None:
     held = rd.types.StableMarkdown.__dict__["tail"].fset.__self__  # the slot under the attribute
     assert all(isinstance(held.__get__(value), tuple) for value in values)
     assert values[1].tail == "```\n" + "x" * 1000
-
-
-def test_10_000_blocks() -> None:
-    text = "# a\n" * 10_000
-    assert cut(text, 50) == ("# a\n",) * 10_000
 
 
 # For any text and any cutting.
@@ -572,110 +559,6 @@ def test_a_surrogate_pair_in_two_pieces_is_one_character() -> None:
         START, ev.TextDelta(0, "a\ud83d"), ev.TextDelta(0, "\ude00"), ev.TextDelta(0, "\ud83d"), MARKS["F"]
     )
     assert got == [md("a"), md("a😀"), md("a😀\ufffd", "")]
-
-
-def test_disposal_disposes_the_source() -> None:
-    check("MSa-n-b-|", gives="--1-2", until=5, reads=[(0, 5)])
-
-
-def test_two_subscriptions_know_nothing_of_each_other() -> None:
-    source = ReplaySubject[Any]()
-    stable = source.pipe(rd.stable_blocks())
-    got: tuple[list[Any], list[Any]] = ([], [])
-    stable.subscribe(got[0].append)
-    for mark in "MSan":
-        source.on_next(MARKS[mark])
-    stable.subscribe(got[1].append)  # late
-    source.on_next(MARKS["b"])
-    source.on_completed()
-    assert got[0] == got[1] == [VALUES[mark] for mark in "1234"]
-
-
-def test_53_a_synchronous_source_is_not_heard_after_the_end() -> None:
-    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
-        for mark in "MSa!b":
-            observer.on_next(MARKS[mark])
-        observer.on_error(BOOM)
-        observer.on_completed()
-        return Disposable()
-
-    got: list[Any] = []
-    Observable(subscribe).pipe(rd.stable_blocks()).subscribe(
-        got.append, lambda error: got.append(type(error)), lambda: got.append("|")
-    )
-    assert got == [VALUES["1"], VALUES["5"], rd.ProviderError]
-
-
-def test_52_an_observer_may_emit_inside_on_next() -> None:
-    source = Subject[Any]()
-    got: list[Any] = []
-
-    def draw(value: rd.types.StableMarkdown) -> None:
-        got.append(value)
-        if value == VALUES["1"]:
-            source.on_next(MARKS["n"])
-            source.on_completed()
-
-    source.pipe(rd.stable_blocks()).subscribe(draw, on_completed=lambda: got.append("|"))
-    for mark in "MSab":
-        source.on_next(MARKS[mark])
-    assert got == [VALUES["1"], VALUES["2"], "|"]
-
-
-@pytest.mark.parametrize("last", ["1", "4"])
-def test_52_an_observer_may_dispose_inside_on_next(last: str) -> None:
-    source = Subject[Any]()
-    got: list[Any] = []
-    subscription = SerialDisposable()
-
-    def draw(value: rd.types.StableMarkdown) -> None:
-        got.append(value)
-        if value == VALUES[last]:
-            subscription.dispose()
-
-    subscription.disposable = source.pipe(rd.stable_blocks()).subscribe(
-        draw, on_completed=lambda: got.append("|")
-    )
-    for mark in "MSanb":
-        source.on_next(MARKS[mark])
-    source.on_completed()
-    assert got == [VALUES[mark] for mark in "1234"[: int(last)]]
-    assert source.observers == []
-
-
-def test_51_an_observer_that_raises_is_not_told_of_its_own_error() -> None:
-    def draw(value: Any) -> None:
-        raise BOOM
-
-    source = Subject[Any]()
-    errors: list[Any] = []
-    source.pipe(rd.stable_blocks()).subscribe(draw, errors.append)
-    source.on_next(START)
-    with pytest.raises(ValueError, match="boom"):
-        source.on_next(MARKS["a"])
-    assert errors == []
-
-
-def test_the_scheduler_of_the_subscriber_goes_upstream() -> None:
-    given: list[Any] = []
-
-    def subscribe(_: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None) -> Disposable:
-        given.append(scheduler)
-        return Disposable()
-
-    scheduler = TestScheduler()
-    Observable(subscribe).pipe(rd.stable_blocks()).subscribe(scheduler=scheduler)
-    assert given == [scheduler]
-
-
-@pytest.mark.parametrize("wire_format", sorted(REPLIES))
-def test_a_reply(wire_format: str) -> None:
-    got = (
-        rx.from_iterable(REPLIES[wire_format])
-        .pipe(rd.decode(wire_format), rd.stable_blocks(), ops.to_list())
-        .run()
-    )
-    assert got == [md("Let me "), md("Let me look."), md("Let me look.", "")]
 
 
 @steady

@@ -7,15 +7,12 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from reactivex import operators as ops
-from support.replies import REPLIES
 
 import rxdelta as rd
 from rxdelta import events as ev
-from rxdelta.core import BlockFold, _tail
-from rxdelta.testing import marbles
+from rxdelta.core import BlockFold, fold as fold_module
 
 START, FINISH = ev.BlockStart(0, {"type": "text"}), ev.BlockFinish(0)
 THINK = ev.BlockStart(0, {"type": "reasoning"})
@@ -37,11 +34,6 @@ def ends(text: str, index: int | str = 0, type: str = "text") -> ev.BlockFinish:
 
 def begins(text: str, index: int | str = 0, type: str = "text") -> ev.BlockStart:
     return ev.BlockStart(index, {"type": type, type: text})
-
-
-def test_each_piece_when_it_comes() -> None:
-    marks = {"S": START, "a": says("a"), "b": says("b"), "_": says(""), "F": FINISH, "1": "a", "2": "b"}
-    marbles.check("-Sa_-bF|", rd.text_deltas(), gives="--1--2-|", values=marks, frame=1)
 
 
 @pytest.mark.parametrize(
@@ -131,14 +123,6 @@ def test_the_pieces_of_reasoning(events: list[Any], expected: list[str]) -> None
     assert pieces(*events, operator=partial(rd.text_deltas, of="reasoning")) == expected
 
 
-@pytest.mark.parametrize("wire_format", sorted(REPLIES))
-def test_the_pieces_of_a_reply_are_its_text(wire_format: str) -> None:
-    decoded = rx.from_iterable(REPLIES[wire_format]).pipe(rd.decode(wire_format))
-    got = decoded.pipe(rd.text_deltas(), ops.to_list()).run()
-    assert got == ["Let me ", "look."]
-    assert "".join(got) == decoded.pipe(rd.scan_deltas()).run().text
-
-
 words = st.text(st.characters() | st.sampled_from([HIGH, LOW]), max_size=3)
 steps = st.lists(
     st.tuples(st.just("delta"), st.integers(0, 2), words)
@@ -196,7 +180,7 @@ def test_pieces_that_are_kept_are_those_of_each_delta(told: list[Any]) -> None:
     events = [START, ev.BlockStart(1, {"type": "refusal"}), *told, ends("aéa")]
     found = pieces(*events)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_tail, "_MOST", 0)  # so that nothing is kept
+        patch.setattr(fold_module, "_MOST", 0)  # so that nothing is kept
         assert found == pieces(*events)
 
 

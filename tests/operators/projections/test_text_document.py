@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import rxdelta as rd
 from rxdelta import events as ev
 from rxdelta.core import Walk
-from rxdelta.operators.projections.projection import Projection
-from rxdelta.operators.projections.text_document import TextDocument
+from rxdelta.operators.projections.projection import Projection, TextDocument
 
 words = st.text("ab😀", max_size=2) | st.sampled_from(["\ud83d", "\ude00", "x\ud83d"])
 

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
-from reactivex import Observable, abc
-from reactivex import operators as ops
+from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
 from reactivex.scheduler import CurrentThreadScheduler
 from reactivex.subject import Subject
 from support.contests import CONTENT, ERRORS, NO_CONTENT, contest
-from support.loops import Stream
-from support.loops import run as run_loop
+from support.loops import Stream, run as run_loop
 
 import rxdelta as rd
 
@@ -248,14 +246,6 @@ class Request:
             self.observer.on_next(self.at_the_end)
 
 
-def test_a_reader_that_leaves_closes_whatever_is_open() -> None:
-    first, second = Request(ev.MessageStart(), ev.MessageFinish("content_filter")), Request(ev.MessageStart())
-    reading = rd.fallback(first.source, second.source).subscribe()
-    assert (first.closed, second.opened, second.closed) == (0, 1, 0)
-    reading.dispose()
-    assert (first.closed, second.closed) == (1, 1)
-
-
 def test_a_reader_that_leaves_while_a_source_is_being_asked_closes_it() -> None:
     first, got = Subject[rd.Event](), list[Any]()
 
@@ -274,20 +264,6 @@ def test_a_reader_that_leaves_while_a_source_is_being_asked_closes_it() -> None:
         reading = rd.fallback(first, source).subscribe(got.append)
         first.on_next(ev.StreamError("Overloaded"))
     assert (second.opened, third.opened, third.closed, got) == (0, 1, 1, [])
-
-
-def test_an_observer_that_pushes_into_the_source_gets_that_behind_what_was_held() -> None:
-    source, got = Subject[rd.Event](), list[Any]()
-
-    def take(event: rd.Event) -> None:
-        got.append(event)
-        if len(got) == 1:
-            source.on_next(ev.TextDelta(0, "!"))
-
-    rd.fallback(source).subscribe(take)
-    source.on_next(ev.MessageStart("m1"))
-    source.on_next(HI)
-    assert got == [ev.MessageStart("m1"), HI, ev.TextDelta(0, "!")]
 
 
 def test_an_exception_of_an_observer_is_no_failure_of_a_source() -> None:

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.testing import TestScheduler
 from support.contests import ERRORS, MARKS, contest
-from support.loops import Stream
-from support.loops import run as run_loop
+from support.loops import Stream, run as run_loop
 
 import rxdelta as rd
 from rxdelta.testing import VirtualTime, marbles
@@ -80,11 +78,6 @@ def test_one_after_another(
     sources: list[str], output: str, read: list[list[tuple[float, float]]], after: float | timedelta
 ) -> None:
     assert contest(partial(rd.race, after=after), *sources) == (output, read)
-
-
-def test_the_diagram() -> None:
-    line, _ = contest(partial(rd.race, after=4), "-s-------a-b-|", "-s-c-d-|")
-    assert line == "-------[sc]-d-|"
 
 
 def test_nothing_to_wait_for_is_at_once() -> None:
@@ -370,26 +363,6 @@ def test_nobody_is_asked_any_more_when_one_wins_while_another_is_asked() -> None
     assert (got, asked) == ([HI], [])
 
 
-def test_a_reader_that_leaves_before_any_content_closes_all() -> None:
-    sources = [Pushed() for _ in range(3)]
-    rd.race(*(one.source for one in sources)).subscribe().dispose()
-    assert [one.closed for one in sources] == [1, 1, 1]
-
-
-def test_the_subscriber_may_leave_in_the_midst_of_what_was_held() -> None:
-    source, other, got = Pushed(), Pushed(), list[Any]()
-
-    def take(event: rd.Event) -> None:
-        got.append(event)
-        reading.dispose()
-
-    reading = rd.race(source.source, other.source).subscribe(take)
-    source.push(ev.MessageStart("m1"))
-    source.push(HI)
-    assert got == [ev.MessageStart("m1")]
-    assert (source.closed, other.closed) == (1, 1)
-
-
 # Threads.
 
 
@@ -471,29 +444,6 @@ def test_a_source_that_a_timer_asks_waits_for_the_reader_and_losers_are_closed()
                 break
         assert second.given < 10
         assert second.closed == 1
-
-    run_loop(main)
-
-
-def _itself(stream: Stream[rd.Event]) -> Stream[rd.Event]:
-    return stream
-
-
-def test_a_reader_that_leaves_before_any_content_closes_the_requests() -> None:
-    async def main() -> None:
-        streams = [Stream[rd.Event](ev.MessageStart(), hold=True) for _ in range(3)]
-
-        async def read() -> None:
-            sources = [rd.from_async_iterable(partial(_itself, stream)) for stream in streams]
-            await rd.for_each(rd.race(*sources), print)
-
-        task = asyncio.ensure_future(read())
-        for _ in range(30):
-            await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert [stream.closed for stream in streams] == [1, 1, 1]
 
     run_loop(main)
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 from reactivex.subject import Subject
 
 import rxdelta as rd

@@ -5,20 +5,17 @@ from __future__ import annotations
 import contextvars
 import threading
 from copy import copy
-from itertools import pairwise
 from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.disposable import Disposable
 from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
-from support.loops import Stream
-from support.loops import run as run_loop
+from support.loops import Stream, run as run_loop
 from support.replies import ANTHROPIC
 
 import rxdelta as rd
@@ -176,11 +173,6 @@ def test_no_text_is_doubled_and_what_the_failed_attempt_cost_is_kept() -> None:
     assert (last.usage, last.total_usage) == (rd.TokenUsage(10, 4), rd.TokenUsage(20, 6))
 
 
-def test_what_was_said_stays_until_the_next_attempt_begins() -> None:
-    told, _ = attempts("-sa#", "-sM|")
-    assert [type(event) for time, _, event in told if 3 <= time < 7] == []
-
-
 def test_stopped_while_it_waits_the_message_is_kept() -> None:
     scheduler = TestScheduler()
     requests = iter([rx.concat(rx.of(TEXT, ev.TextDelta(0, "Hel")), rx.throw(OVERLOADED)), rx.never()])
@@ -251,16 +243,6 @@ def test_the_text_that_broke_off_is_gone_on_with() -> None:
     assert last.usage == last.total_usage == rd.TokenUsage(22, 7)
     assert seen[0] is None
     assert (seen[1].text, seen[1].blocks[0].open) == ("Hello wor", True)
-
-
-def test_monotone_and_in_order() -> None:
-    first = [TEXT, *(ev.TextDelta(0, mark) for mark in "abc"), OVERLOADED]
-    second = [ev.BlockStart(5, {"type": "text"}), *(ev.TextDelta(5, mark) for mark in "def"), OVERLOADED]
-    third = [ev.BlockStart("x", {"type": "text"}), ev.TextDelta("x", "g"), ev.MessageFinish("stop")]
-    snapshots, _ = snapshots_of(first, second, third, resume=True)
-    texts = [snapshot.text for snapshot in snapshots]
-    assert texts[-1] == "abcdefg"
-    assert all(after.startswith(before) for before, after in pairwise(texts))
 
 
 @pytest.mark.parametrize(
@@ -521,16 +503,6 @@ def test_a_cut_message_is_asked_for_again_if_the_predicate_says_so() -> None:
     assert subscriptions == [[(0, 3)], [(7, 10)]]
 
 
-@pytest.mark.parametrize("what", ["retry_if", "backoff"])
-def test_what_these_raise_is_the_end(what: str) -> None:
-    def fail(*_: object) -> Any:
-        raise BOOM
-
-    told, subscriptions = attempts("-sa#", "-sM|", **{what: fail})
-    assert told[-1] == (3, "error", BOOM)
-    assert subscriptions[1] == []
-
-
 @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), None, "1", True])
 def test_a_backoff_gives_seconds(seconds: Any) -> None:
     told, _ = attempts("-sa#", "-sM|", backoff=lambda *_: seconds)
@@ -580,31 +552,7 @@ def test_what_is_wrong_is_never_tried_again(events: Any, error: type[Exception])
     assert (type(got[-1]), asked, source.observers) == (error, [1], [])
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"factory": None},
-        {"attempts": 0},
-        {"attempts": True},
-        {"attempts": 1.5},
-        {"backoff": 1},
-        {"retry_if": None},
-    ],
-)
-def test_arguments_that_cannot_be_are_refused_at_once(wrong: dict[str, Any]) -> None:
-    with pytest.raises(rd.InvalidValueError, match=next(iter(wrong))):
-        rd.retry_stream(**{"factory": rx.never, **wrong})
-
-
 # Subscribing, leaving, and whose time it is.
-
-
-def test_disposal_leaves_the_attempt_or_the_wait() -> None:
-    for until, left in ((2, 2), (5, 3)):
-        time = VirtualTimeScheduler()
-        cold = marbles.cold("-sa#", time, values=MARKS, frame=1, error=OVERLOADED)
-        marbles.records(rd.retry_stream(lambda cold=cold: cold, backoff=four), time, until=until)
-        assert cold.subscriptions == [(0, left)]
 
 
 def test_each_subscription_makes_its_own_requests() -> None:
@@ -646,55 +594,6 @@ def test_many_attempts_that_fail_at_once_do_not_nest() -> None:
     events = rd.retry_stream(lambda: (asked.append(1), rx.throw(OVERLOADED))[1], 5000, no_wait)
     events.subscribe(on_error=errors.append)
     assert (len(asked), errors) == (5000, [OVERLOADED])
-
-
-def test_52_an_observer_may_dispose_inside_on_next_and_at_the_reset() -> None:
-    for leaves in (ev.BlockStart, ev.AttemptReset):
-        asked: list[int] = []
-        subscription = SerialDisposable()
-        got: list[Any] = []
-
-        def request(asked: list[int] = asked) -> Observable[rd.Event]:
-            asked.append(1)
-            return rx.concat(rx.of(TEXT), rx.throw(OVERLOADED))
-
-        def draw(
-            event: rd.Event,
-            got: list[Any] = got,
-            leaves: Any = leaves,
-            subscription: SerialDisposable = subscription,
-        ) -> None:
-            got.append(type(event))
-            if isinstance(event, leaves):
-                subscription.dispose()
-
-        scheduler = TestScheduler()
-        subscription.disposable = rd.retry_stream(request, 3, four).subscribe(draw, scheduler=scheduler)
-        scheduler.advance_to(100)
-        assert got[-1] is leaves
-        assert len(asked) == 1
-
-
-def test_51_an_observer_that_raises_in_a_timer_ends_the_subscription(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    scheduler = TestScheduler()
-    left: list[int] = []
-
-    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
-        observer.on_next(TEXT)
-        observer.on_error(OVERLOADED)
-        return Disposable(lambda: left.append(1))
-
-    def draw(event: rd.Event) -> None:
-        if isinstance(event, ev.AttemptReset):
-            raise BOOM
-
-    rd.retry_stream(lambda: Observable(subscribe), 3, four).subscribe(draw, scheduler=scheduler)
-    scheduler.advance_to(100)
-    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [BOOM]
-    scheduler.advance_to(200)
-    assert left == [1]
 
 
 def test_without_a_loop_a_thread_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -757,39 +656,6 @@ def test_every_request_is_made_in_the_readers_context() -> None:
     contextvars.copy_context().run(read)
     scheduler.advance_to(100)
     assert names == ["reader"] * 4
-
-
-def test_a_reader_that_leaves_the_second_attempt_waits_until_it_has_closed() -> None:
-    async def main() -> None:
-        streams = [Stream(end=ConnectionResetError("gone")), Stream(*ANTHROPIC[:5], hold=True)]
-        each = iter(streams)
-        events = rd.retry_stream(
-            lambda: rd.from_async_iterable(next(each)).pipe(rd.decode("anthropic-messages")),
-            backoff=lambda *_: 0.001,
-        )
-        async with rd.to_async_iterable(events, "buffer") as told:
-            async for event in told:
-                if isinstance(event, ev.TextDelta):
-                    break
-        assert [stream.closed for stream in streams] == [1, 1]
-
-    run_loop(main)
-
-
-def test_a_stall_is_tried_again() -> None:
-    scheduler = TestScheduler()
-    requests = iter([rx.concat(rx.of(TEXT), rx.never()), rx.of(TEXT, ev.MessageFinish("stop"))])
-    events = rd.retry_stream(lambda: next(requests).pipe(rd.stall_timeout(idle=4)), backoff=four)
-    got: list[Any] = []
-    events.subscribe(got.append, got.append, lambda: got.append("|"), scheduler=scheduler)
-    scheduler.advance_to(100)
-    assert [type(event) for event in got] == [
-        ev.BlockStart,
-        ev.AttemptReset,
-        ev.BlockStart,
-        ev.MessageFinish,
-        str,
-    ]
 
 
 @given(

@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
-from reactivex import Observable, abc
-from reactivex import operators as ops
-from reactivex.disposable import Disposable, SerialDisposable, SingleAssignmentDisposable
+from hypothesis import given, strategies as st
+from reactivex import Observable, abc, operators as ops
+from reactivex.disposable import Disposable, SingleAssignmentDisposable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
 from support.lines import through, whole
-from support.loops import Stream, turns
-from support.loops import run as run_loop
+from support.loops import Stream, run as run_loop, turns
 
 import rxdelta as rd
 from rxdelta.runtime import clocks
@@ -50,11 +47,6 @@ def split(records: list[marbles.Record]) -> tuple[list[marbles.Record], Any]:
     """The records but for a stall's error; its time and limit."""
     *told, (time, _, error) = records
     return (told, (time, error.limit)) if isinstance(error, rd.errors.StallTimeoutError) else (records, None)
-
-
-def test_the_edges_of_one_virtual_second() -> None:
-    stall_timeout, expected = rd.stall_timeout(idle=4), "-a---b---#StallTimeoutError"
-    marbles.check("-a---b-----|", stall_timeout, gives=expected, values=MARKS, frame=1, reads=[(0, 9)])
 
 
 @pytest.mark.parametrize(
@@ -172,11 +164,6 @@ def test_one_timer_at_a_time_and_none_per_value() -> None:
     assert scheduler.count == 2  # one for the first value, one from then on
 
 
-def test_disposal_stops_the_source_and_the_timers() -> None:
-    stall_timeout = rd.stall_timeout(idle=4, total=6)
-    marbles.check("-a", stall_timeout, gives="-a", values=str, frame=1, until=3, reads=[(0, 3)])
-
-
 def test_an_explicit_scheduler_wins_over_the_subscribers_which_goes_upstream() -> None:
     seen: list[Any] = []
 
@@ -194,17 +181,6 @@ def test_an_explicit_scheduler_wins_over_the_subscribers_which_goes_upstream() -
     assert [type(error) for error in errors] == [rd.errors.StallTimeoutError]
 
 
-def test_two_subscriptions_know_nothing_of_each_other() -> None:
-    scheduler = TestScheduler()
-    stalling = marbles.cold("-a-------b|", scheduler, values=str, frame=1).pipe(rd.stall_timeout(idle=4))
-    first, second = scheduler.create_observer(), scheduler.create_observer()
-    stalling.subscribe(first, scheduler=scheduler)
-    scheduler.schedule_absolute(2, lambda *_: stalling.subscribe(second, scheduler=scheduler))
-    scheduler.start()
-    assert [message.time for message in first.messages] == [1, 5]
-    assert [message.time for message in second.messages] == [3, 7]
-
-
 def test_53_the_first_value_may_come_while_another_thread_starts_the_timer_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -220,41 +196,13 @@ def test_53_the_first_value_may_come_while_another_thread_starts_the_timer_for_i
             thread.join(10)
         return SingleAssignmentDisposable()
 
-    monkeypatch.setattr(import_module("rxdelta.runtime.timer"), "SingleAssignmentDisposable", make)
+    monkeypatch.setattr(import_module("rxdelta.runtime.sink"), "SingleAssignmentDisposable", make)
     ended: list[float] = []
     source.pipe(rd.stall_timeout(first=100, idle=10, scheduler=scheduler)).subscribe(
         on_error=lambda _: ended.append(scheduler.clock)
     )
     scheduler.advance_to(1000)
     assert ended == [10]
-
-
-def test_a_synchronous_source_ends_before_any_timer() -> None:
-    got: list[Any] = []
-    rx.from_iterable(range(1000)).pipe(rd.stall_timeout(idle=1000, total=1000)).subscribe(got.append)
-    assert got == list(range(1000))
-
-
-def test_52_an_observer_may_dispose_and_emit_inside_on_next() -> None:
-    scheduler = TestScheduler()
-    source = Subject[str]()
-    got: list[str] = []
-    subscription = SerialDisposable()
-
-    def draw(value: str) -> None:
-        got.append(value)
-        if value == "a":
-            source.on_next("b")
-            assert got == ["a"]  # it waits its turn
-            source.on_next("c")
-        if value == "b":
-            subscription.dispose()
-
-    subscription.disposable = source.pipe(rd.stall_timeout(idle=4)).subscribe(draw, scheduler=scheduler)
-    source.on_next("a")
-    scheduler.advance_to(100)
-    assert got == ["a", "b"]
-    assert source.observers == []
 
 
 def test_a_stall_is_noticed_by_a_thread_while_nobody_else_does_anything(
@@ -286,17 +234,6 @@ def test_the_source_is_left_before_anybody_hears_of_it() -> None:
     )
     scheduler.advance_to(100)
     assert seen == [0]
-
-
-def test_on_a_loop_a_stalled_stream_is_closed() -> None:
-    stream = Stream({"n": 1}, hold=True)
-
-    async def main() -> None:
-        with pytest.raises(rd.errors.StallTimeoutError):
-            await rd.last_value(rd.from_async_iterable(stream).pipe(rd.stall_timeout(idle=0.001)))
-        assert stream.closed == 1
-
-    run_loop(main)
 
 
 def test_58_a_loop_that_is_closed_leaves_no_timer_behind() -> None:
@@ -491,23 +428,6 @@ def test_an_observer_that_works_on_the_sources_thread_is_no_silence() -> None:
     assert got == ["a", "b"]
     scheduler.advance_by(2)
     assert isinstance(got[2], rd.errors.StallTimeoutError)
-
-
-@pytest.mark.parametrize(
-    "limits",
-    [
-        {},
-        {"idle": 0},
-        {"first": -1},
-        {"total": float("nan")},
-        {"idle": True},
-        {"idle": None},
-        {"idle": "last"},
-    ],
-)
-def test_57_limits_that_are_no_positive_times_are_refused_at_once(limits: Any) -> None:
-    with pytest.raises(rd.InvalidValueError):
-        rd.stall_timeout(**limits)
 
 
 @given(

@@ -8,16 +8,12 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
-from reactivex import Observable, abc
-from reactivex import operators as ops
-from reactivex.disposable import Disposable, SerialDisposable
+from hypothesis import given, strategies as st
+from reactivex import Observable, abc, operators as ops
+from reactivex.disposable import Disposable
 from reactivex.scheduler import VirtualTimeScheduler
 from reactivex.subject import BehaviorSubject, Subject
-from reactivex.testing import TestScheduler
-from support.loops import Stream, turns
-from support.loops import run as run_loop
+from support.loops import Stream, run as run_loop, turns
 from support.replies import ANTHROPIC
 
 import rxdelta as rd
@@ -62,23 +58,6 @@ def test_a_signal_in_virtual_time(
     events, stop = (marbles.cold(line, time, values=MARKS, frame=1) for line in (source, signal))
     assert marbles.drawn(events.pipe(rd.until_stopped(stop)), time, values=MARKS, frame=1) == expected
     assert (events.subscriptions, stop.subscriptions) == ([(0, source_left)], [(0, signal_left)])
-
-
-def test_what_was_said_is_kept_and_makes_a_message() -> None:
-    stop, source = Subject[None](), Subject[rd.Event]()
-    messages: list[rd.Message] = []
-    source.pipe(rd.until_stopped(stop), rd.scan_deltas(), rd.to_message()).subscribe(messages.append)
-    source.on_next(ev.MessageStart("m1"))
-    source.on_next(MARKS["s"])
-    source.on_next(MARKS["a"])
-    stop.on_next(None)
-    (message,) = messages
-    assert (message.status, message.text, message.metadata) == (
-        "interrupted",
-        "a",
-        {"interrupted": "stopped"},
-    )
-    assert (source.observers, stop.observers) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -128,16 +107,6 @@ def test_tools_that_run_are_cancelled_and_their_calls_fail() -> None:
     assert left == [1]
 
 
-def test_disposal_leaves_both() -> None:
-    stop, source = Subject[None](), Subject[rd.Event]()
-    got: list[rd.Event] = []
-    subscription = source.pipe(rd.until_stopped(stop)).subscribe(got.append)
-    subscription.dispose()
-    assert (source.observers, stop.observers) == ([], [])
-    stop.on_next(None)
-    assert got == []
-
-
 def test_the_source_is_left_before_anybody_hears_of_it() -> None:
     stop, source = Subject[None](), Subject[rd.Event]()
     seen: list[int] = []
@@ -145,56 +114,6 @@ def test_the_source_is_left_before_anybody_hears_of_it() -> None:
     source.on_next(MARKS["s"])
     stop.on_next(None)
     assert seen == [1, 0]
-
-
-def test_the_subscribers_scheduler_goes_upstream_and_to_the_signal() -> None:
-    seen: list[Any] = []
-
-    def subscribe(_: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None) -> Disposable:
-        seen.append(scheduler)
-        return Disposable()
-
-    theirs = TestScheduler()
-    Observable(subscribe).pipe(rd.until_stopped(Observable(subscribe))).subscribe(scheduler=theirs)
-    assert seen == [theirs, theirs]
-
-
-def test_two_subscriptions_know_nothing_of_each_other() -> None:
-    stops, source = [Subject[None](), Subject[None]()], Subject[rd.Event]()
-    each = iter(stops)
-    stopping = source.pipe(rd.until_stopped(rx.defer(lambda _: next(each))))
-    got: list[list[rd.Event]] = [[], []]
-    stopping.subscribe(got[0].append)
-    stopping.subscribe(got[1].append)
-    stops[0].on_next(None)
-    source.on_next(MARKS["s"])
-    assert got == [[MARKS["X"]], [MARKS["s"]]]
-
-
-def test_52_an_observer_may_stop_dispose_and_emit_inside_on_next() -> None:
-    stop, source = Subject[None](), Subject[rd.Event]()
-    got: list[Any] = []
-
-    def draw(event: rd.Event) -> None:
-        got.append(event)
-        if event is MARKS["s"]:
-            source.on_next(MARKS["a"])
-            stop.on_next(None)
-            source.on_next(MARKS["b"])
-            assert got == [MARKS["s"]]  # it waits its turn
-
-    source.pipe(rd.until_stopped(stop)).subscribe(draw, on_completed=lambda: got.append("|"))
-    source.on_next(MARKS["s"])
-    assert got == [MARKS["s"], MARKS["a"], MARKS["X"], "|"]
-
-    subscription = SerialDisposable()
-    got.clear()
-    subscription.disposable = source.pipe(rd.until_stopped(stop)).subscribe(
-        lambda event: (got.append(event), subscription.dispose())
-    )
-    source.on_next(MARKS["a"])
-    stop.on_next(None)
-    assert got == [MARKS["a"]]
 
 
 def test_a_synchronous_source_is_stopped_from_within() -> None:
@@ -231,22 +150,6 @@ def test_53_a_button_on_another_thread_waits_for_no_observer() -> None:
     go_on.set()
     thread.join()
     assert got == [MARKS["a"], MARKS["X"], "|"]
-
-
-@pytest.mark.parametrize("signal", [None, 1, "stop", lambda: None, asyncio.Event, threading.Event()])
-def test_what_is_no_signal_is_refused_at_once(signal: Any) -> None:
-    with pytest.raises(rd.InvalidValueError, match="signal: must be an Observable"):
-        rd.until_stopped(signal)
-
-
-@pytest.mark.parametrize("value", [{"type": "ping"}, rd.Snapshot()])
-def test_what_is_no_event_is_refused(value: Any) -> None:
-    errors: list[Exception] = []
-    source = Subject[Any]()
-    source.pipe(rd.until_stopped(rx.never())).subscribe(on_error=errors.append)
-    source.on_next(value)
-    assert [type(error) for error in errors] == [rd.InvalidValueError]
-    assert source.observers == []
 
 
 # With asyncio.

@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 import reactivex as rx
 from core.strategies import events as any_event
-from hypothesis import given
-from hypothesis import strategies as st
-from reactivex import Observable, abc
-from reactivex import operators as ops
+from hypothesis import given, strategies as st
+from reactivex import Observable, abc, operators as ops
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
 from support.lines import line_of
-from support.loops import Stream, turns
-from support.loops import run as run_loop
+from support.loops import Stream, run as run_loop, turns
 from support.replies import ANTHROPIC, OPENAI
 
 import rxdelta as rd
@@ -56,11 +53,6 @@ def folded(told: list[Any], choice: int = 0) -> rd.Snapshot:
     for event in told:
         fold.step(event)
     return fold.snapshot
-
-
-@pytest.mark.parametrize("source", ["-ms-a-b-c-f-M|", "[msabcfM|]", "-msa#", "|", "#", "-msa---", "-----"])
-def test_one_reader_hears_it_untouched(source: str) -> None:
-    marbles.check(source, rd.share_events(), values=MARKS, frame=1)
 
 
 @pytest.mark.parametrize(

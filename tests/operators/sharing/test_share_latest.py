@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
-from reactivex import Observable, abc
-from reactivex import operators as ops
+from hypothesis import given, strategies as st
+from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
 from support.lines import DAY, line_of, whole
-from support.loops import Stream, turns
-from support.loops import run as run_loop
+from support.loops import Stream, run as run_loop, turns
 
 import rxdelta as rd
 from rxdelta.testing import marbles
@@ -87,16 +84,6 @@ def heard(messages: list[Recorded[Any]]) -> str:
 def test_a_second_reader(source: str, second_at: int, expected: str) -> None:
     first, second, reads = two_readers(source, second_at)
     assert (heard(first), heard(second), reads) == (source.rstrip("-"), expected, whole(source))
-
-
-@pytest.mark.parametrize("source", ["-a-b--c-|", "-a-#", "|", "#", "[abc|]", "----"])
-def test_one_reader_hears_it_untouched(source: str) -> None:
-    marbles.check(source, rd.share_latest(), values=str, frame=1)
-
-
-def test_the_source_is_left_with_the_last_reader_and_not_before() -> None:
-    first, second, reads = two_readers("-a-b-c-d-|", 2, first_leaves=4, second_leaves=6)
-    assert (heard(first), heard(second), reads) == ("-a-b", "--ab-c", [(0, 6)])
 
 
 def test_who_comes_after_all_have_left_is_told_so_and_no_second_request_is_made() -> None:
@@ -171,18 +158,6 @@ def test_51_a_reader_that_raises_is_told_no_more_and_the_others_dont_notice(
     assert [record.exc_info and record.exc_info[1] for record in caplog.records] == [BOOM]
 
 
-def test_51_the_last_reader_that_raises_leaves_the_source(caplog: pytest.LogCaptureFixture) -> None:
-    source = Subject[int]()
-
-    def draw(value: int) -> None:
-        raise BOOM
-
-    source.pipe(rd.share_latest()).subscribe(draw)
-    source.on_next(1)
-    assert source.observers == []
-    assert len(caplog.records) == 1
-
-
 def test_51_an_observer_that_raises_at_the_end_doesnt_keep_it_from_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -197,77 +172,6 @@ def test_51_an_observer_that_raises_at_the_end_doesnt_keep_it_from_the_others(
     source.on_completed()
     assert after == ["|"]
     assert len(caplog.records) == 1
-
-
-def test_52_a_reader_may_leave_inside_on_next_and_let_others_come() -> None:
-    source = Subject[int]()
-    shared = source.pipe(rd.share_latest())
-    subscription = SerialDisposable()
-    others: list[list[Any]] = []
-    got: list[int] = []
-
-    def draw(value: int) -> None:
-        got.append(value)
-        others.append(watch(shared)[0])
-        subscription.dispose()
-
-    subscription.disposable = shared.subscribe(draw)
-    source.on_next(1)
-    source.on_next(2)
-    assert (got, others) == ([1], [[1, 2]])
-
-
-def test_a_reader_may_emit_inside_on_next_and_all_hear_the_same_order() -> None:
-    source = Subject[int]()
-    shared = source.pipe(rd.share_latest())
-
-    def push(value: int) -> None:
-        if value < 3:
-            source.on_next(value + 1)
-        else:
-            source.on_completed()
-
-    shared.subscribe(push)
-    got, _ = watch(shared)
-    source.on_next(0)
-    assert got == [0, 1, 2, 3, "|"]
-
-
-def test_a_synchronous_source() -> None:
-    shared = rx.of(1, 2, 3).pipe(rd.share_latest())
-    assert watch(shared)[0] == [1, 2, 3, "|"]
-    assert watch(shared)[0] == [3, "|"]
-
-
-def test_a_reader_that_has_enough_at_once() -> None:
-    source = rx.from_iterable(range(10)).pipe(rd.share_latest())
-    assert watch(source.pipe(ops.take(2)))[0] == [0, 1, "|"]
-    assert [type(one) for one in watch(source)[0]] == [int, rd.StreamInterrupted]
-
-
-def test_two_pipelines_share_nothing() -> None:
-    share = rd.share_latest()
-    sources = Subject[int](), Subject[int]()
-    one, other = (source.pipe(share) for source in sources)
-    got, also = watch(one)[0], watch(other)[0]
-    sources[0].on_next(1)
-    assert (got, also) == ([1], [])
-
-
-def test_the_first_readers_scheduler_goes_upstream() -> None:
-    seen: list[Any] = []
-
-    def subscribe(_: abc.ObserverBase[int], scheduler: abc.SchedulerBase | None = None) -> Disposable:
-        assert scheduler is not None
-        seen.append(scheduler.now)
-        return Disposable()
-
-    theirs = TestScheduler()
-    theirs.advance_to(7)
-    shared = Observable(subscribe).pipe(rd.share_latest())
-    shared.subscribe(scheduler=theirs)
-    shared.subscribe()
-    assert seen == [theirs.now]
 
 
 def test_a_source_that_cannot_be_subscribed_is_an_error_for_all() -> None:

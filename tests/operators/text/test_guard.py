@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pytest
 import reactivex as rx
-from reactivex import Observable, abc
-from reactivex import operators as ops
+from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable
 from reactivex.subject import BehaviorSubject, Subject
 from reactivex.testing import ReactiveTest, TestScheduler
@@ -471,13 +470,6 @@ def test_reasoning_may_pass() -> None:
     assert got(of(*events), rd.guard(lambda _: False, reasoning=False)) == [*events, "|"]
 
 
-def test_the_replacement_must_be_a_text() -> None:
-    wrong: Any = lambda _: 1  # noqa: E731
-    for check in (no_bob, lambda text: rx.of(no_bob(text))):
-        found = got(of(start("Bob. X")), rd.guard(check, on_hit=wrong))
-        assert isinstance(found[-1], rd.InvalidValueError)
-
-
 def test_what_quotes_a_refused_unit_is_changed_too() -> None:
     text = "I am Bob. You or Al. Bye."
     citations = [
@@ -676,42 +668,6 @@ def test_answers_without_an_end_are_left() -> None:
     cost(5)
     assert cost(400) < 4.15 * cost(100)
     assert answer.observers == []
-
-
-def test_beside_other_operators() -> None:
-    async def check(text: str) -> bool:
-        await asyncio.sleep(0)
-        return "bob" not in text
-
-    pieces = [f"No {n}. " for n in range(30)]
-    whole = "".join(pieces)
-
-    async def main() -> None:
-        guarded = rd.guard(check)
-        twice = source(*pieces).pipe(guarded, rd.guard(check, by=5), rd.scan_deltas())
-        assert (await rd.last_value(twice)).text == whole
-        for two in ((rd.redact("No", "bob"), guarded), (guarded, rd.redact("No", "bob"))):
-            snapshot: rd.Snapshot = await rd.last_value(source(*pieces).pipe(*two, rd.scan_deltas()))
-            ended = two[1] is guarded
-            assert (snapshot.text, snapshot.finish_reason) == (
-                ("", "content_filter") if ended else (whole.replace("No", "bob"), "stop")
-            )
-        shared = source(*pieces).pipe(rd.share_events())
-        first, other = await asyncio.gather(
-            rd.last_value(shared.pipe(guarded, rd.scan_deltas())),
-            rd.last_value(shared.pipe(rd.scan_deltas())),
-        )
-        assert first == other
-        block: Any = await rd.last_value(source(*pieces).pipe(guarded, rd.per_block(lambda block: block)))
-        assert block.text == whole
-        for encoder in (rd.to_ai_sdk, rd.to_ag_ui, rd.to_openai_chat):
-            frames: list[Any] = []
-            secret = source("Fine. ", "Ask bob", ". Bye.").pipe(guarded, encoder())
-            await rd.for_each(secret, frames.append)
-            assert "Fine" in str(frames)
-            assert "bob" not in str(frames)
-
-    run(main)
 
 
 # While a check runs, the source waits.

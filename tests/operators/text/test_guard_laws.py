@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reactivex.subject import Subject
 from support.loops import run, turns
 from support.tellings import Told, after, cut_off, final, joined, plain, replies, strings, tell, tellings

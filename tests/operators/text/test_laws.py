@@ -9,8 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reactivex.subject import Subject
 from support.tellings import (
     Told,

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from reactivex import Observable
-from reactivex import operators as ops
+from reactivex import Observable, operators as ops
 from support.loops import run, turns
 from support.tellings import Told, replies, strings, tell
 

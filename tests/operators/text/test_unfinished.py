@@ -7,8 +7,7 @@ from itertools import combinations, pairwise
 from random import Random
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 import rxdelta as rd
 from rxdelta.operators.text.matches import Matches, Redaction

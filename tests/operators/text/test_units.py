@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 import regex
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from support.cost import work_done
 
 import rxdelta as rd
-from rxdelta.cutting import Cutter, rule_of
-from rxdelta.cutting import cutter as _cutter
+from rxdelta.cutting import Cutter, cutter as _cutter, rule_of
 from rxdelta.cutting.graphemes import LONGEST_GRAPHEME
-from rxdelta.operators.text.units import units_of
+from rxdelta.operators.text.text import units_of
 
 STEP = re.compile(r"[.!?]+\s+")
 

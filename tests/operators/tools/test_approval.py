@@ -13,8 +13,7 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
-from support.loops import run as loops_run
-from support.loops import turns
+from support.loops import run as loops_run, turns
 
 import rxdelta as rd
 

@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reactivex import operators as ops
 from support.security_page import says
 

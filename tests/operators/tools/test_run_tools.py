@@ -19,8 +19,7 @@ from reactivex.subject import ReplaySubject, Subject
 from reactivex.testing import ReactiveTest, TestScheduler
 from support.bounded import bounded
 from support.cost import lines_run
-from support.loops import run as loops_run
-from support.loops import turns
+from support.loops import run as loops_run, turns
 from support.security_page import says
 
 import rxdelta as rd
@@ -88,19 +87,6 @@ def test_an_event_comes_before_what_it_starts() -> None:
         ("tool-update", "completed"),
         ("message-finish", None),
     ]
-
-
-def test_a_stream_without_calls_is_untouched() -> None:
-    events = reply(
-        [ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "Hi"), ev.BlockFinish(0)], reason="stop"
-    )
-    assert run(events, {}) == events
-
-
-def test_an_empty_stream_completes() -> None:
-    done: list[bool] = []
-    rx.empty().pipe(rd.run_tools({})).subscribe(on_completed=lambda: done.append(True))
-    assert done == [True]
 
 
 def test_a_server_tool_is_never_run() -> None:
@@ -444,47 +430,9 @@ def test_a_call_cut_by_the_token_limit_is_not_run() -> None:
     assert told(out)[-1] == ("c0", "failed")
 
 
-def test_an_observer_that_disposes_within_an_update_stops_everything() -> None:
-    subject: Subject[rd.Event] = Subject()
-    seen: list[Any] = []
-    subscription = rx.disposable.SerialDisposable()
-
-    def leave(event: Any) -> None:
-        seen.append(event)
-        if isinstance(event, ev.ToolUpdate) and event.execution_status == "executing":
-            subscription.dispose()
-
-    subscription.disposable = subject.pipe(rd.run_tools({"f": pytest.fail})).subscribe(leave)
-    for event in reply(call(0)):
-        subject.on_next(event)
-    assert told(seen) == [("c0", "identified"), ("c0", "executing")]
-
-
-def test_a_pipeline_can_be_subscribed_twice() -> None:
-    pipeline = rx.from_iterable(reply(call(0))).pipe(rd.run_tools({"f": lambda: 1}), ops.to_list())
-    assert told(pipeline.run()) == told(pipeline.run())
-
-
 def test_a_thousand_tools_that_answer_at_once_do_not_nest() -> None:
     out = run(reply(*(call(n) for n in range(1000))), {"f": lambda: 1}, max_concurrency=1, start="message")
     assert [status for _, status in told(out)].count("completed") == 1000
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"max_concurrency": 0},
-        {"timeout": 0},
-        {"timeout": -1},
-        {"start": "now"},
-        {"max_concurrency": 1.5},
-        {"unknown": "ignore"},
-        {"on_error": "no"},
-    ],
-)
-def test_an_argument_that_cannot_be_is_refused_at_once(wrong: dict[str, Any]) -> None:
-    with pytest.raises(rd.InvalidValueError):
-        rd.run_tools({}, **wrong)
 
 
 def test_other_choices_are_passed_on_and_not_run() -> None:
@@ -633,35 +581,6 @@ def test_an_asynchronous_tool_without_a_loop_is_told_to_the_programmer_and_not_t
     assert told(out)[-1] == ("c0", "failed")
     assert "asyncio" not in results(out)["c0"]
     assert source.observers == []
-
-
-def test_the_fourth_pipeline() -> None:
-    """Each tool starts as soon as its own arguments are whole; the picture stays until the last has ended."""
-
-    async def main() -> list[rd.Snapshot]:
-        async def get_forecast(city: str, **_: Any) -> str:
-            return f"sun in {city}"
-
-        from rxdelta.testing import sample_chunks
-
-        events = rd.from_async_iterable(sample_chunks("weather")).pipe(rd.decode("anthropic-messages"))
-        seen: list[rd.Snapshot] = []
-        await rd.for_each(
-            events.pipe(
-                rd.run_tools({"get_forecast": get_forecast}, max_concurrency=4),
-                rd.scan_deltas(),
-                rd.until_all_tools_terminal(),
-            ),
-            seen.append,
-        )
-        return seen
-
-    last = asyncio.run(main())[-1]
-    assert [call.result.content for call in last.tool_calls if call.result] == [
-        "sun in Lisbon",
-        "sun in Oslo",
-    ]
-    assert last.all_tools_terminal()
 
 
 # A call is acted on once.
@@ -1366,58 +1285,6 @@ def test_what_an_observer_raises_within_a_tools_start_goes_to_who_started_it() -
 
 
 # Order, threads, and readers that leave.
-
-
-def test_an_observer_that_pushes_the_next_event_keeps_the_order() -> None:
-    source: Subject[rd.Event] = Subject()
-    events = iter(reply(call(0), call(1)))
-    out: list[Any] = []
-    ran: list[int] = []
-
-    def feed(event: Any) -> None:
-        out.append(event)
-        following = next(events, None)
-        if following is not None:
-            source.on_next(following)
-
-    source.pipe(rd.run_tools({"f": lambda: ran.append(1)})).subscribe(feed)
-    source.on_next(next(events))
-    source.on_completed()
-    assert [event for event in out if not isinstance(event, ev.ToolUpdate)] == reply(call(0), call(1))
-    for call_id in ("c0", "c1"):
-        assert [status for one, status in told(out) if one == call_id] == [
-            "identified",
-            "executing",
-            "completed",
-        ]
-    assert ran == [1, 1]
-
-
-def test_nobody_waits_for_an_observer_that_another_thread_tells() -> None:
-    source: Subject[rd.Event] = Subject()
-    out: list[Any] = []
-    told_first, go_on = threading.Event(), threading.Event()
-
-    def slow(event: rd.Event) -> None:
-        if isinstance(event, ev.MessageStart):
-            told_first.set()
-            assert go_on.wait(30)
-        out.append(event)
-
-    source.pipe(rd.run_tools({"f": lambda: 1})).subscribe(slow)
-    first, *rest = reply(call(0))
-    teller = threading.Thread(target=source.on_next, args=(first,))
-    teller.start()
-    assert told_first.wait(30)
-    others = threading.Thread(target=lambda: [source.on_next(event) for event in rest], daemon=True)
-    others.start()
-    others.join(30)  # waits for nobody: the events wait
-    assert not others.is_alive()
-    assert out == []
-    go_on.set()
-    teller.join(30)
-    assert [event for event in out if not isinstance(event, ev.ToolUpdate)] == [first, *rest]
-    assert told(out)[-1] == ("c0", "completed")
 
 
 def test_no_lock_is_held_while_a_tool_runs() -> None:

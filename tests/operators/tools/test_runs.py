@@ -8,8 +8,7 @@ from typing import Any
 import attrs
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from reactivex import compose
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler

@@ -14,8 +14,7 @@ from reactivex import operators as ops
 from reactivex.testing import ReactiveTest, TestScheduler
 from support.bounded import bounded
 from support.cost import lines_run
-from support.loops import run as loops_run
-from support.loops import turns
+from support.loops import run as loops_run, turns
 
 import rxdelta as rd
 from rxdelta.requests import REQUEST_FORMATS

@@ -8,13 +8,9 @@ from typing import Any, get_args
 
 import pytest
 import reactivex as rx
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from reactivex import Observable, abc
-from reactivex.disposable import Disposable, SerialDisposable
+from hypothesis import given, settings, strategies as st
 from reactivex.subject import ReplaySubject, Subject
-from reactivex.testing import TestScheduler
-from support.lines import line_of, through, whole
+from support.lines import through, whole
 from support.replies import REPLIES
 
 import rxdelta as rd
@@ -101,10 +97,6 @@ def test_up_to_the_first_finished_snapshot_without_a_call_that_runs(source: str,
     check(source, rd.until_all_tools_terminal(), gives=expected, reads=whole(expected), error=BOOM)
 
 
-def test_disposal_disposes_the_source() -> None:
-    check("-a-q-d-", rd.until_all_tools_terminal(), gives="-a-q", until=4, reads=[(0, 4)])
-
-
 def test_it_emits_then_disposes_then_completes() -> None:
     source = Subject[Any]()
     told: list[Any] = []
@@ -116,24 +108,6 @@ def test_it_emits_then_disposes_then_completes() -> None:
     assert told == [(MARKS["d"], 1), ("|", 0)]
 
 
-def test_53_a_synchronous_source_is_not_heard_after_the_end() -> None:
-    disposed: list[bool] = []
-
-    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
-        for mark in "aqdefm":
-            observer.on_next(MARKS[mark])
-        observer.on_error(BOOM)
-        observer.on_completed()
-        return Disposable(lambda: disposed.append(True))
-
-    got: list[Any] = []
-    Observable(subscribe).pipe(rd.until_all_tools_terminal()).subscribe(
-        got.append, got.append, lambda: got.append("|")
-    )
-    assert got == [MARKS["a"], MARKS["q"], MARKS["d"], "|"]
-    assert disposed == [True]
-
-
 def test_a_late_subscriber_to_a_replay_gets_the_last_snapshot_and_the_end() -> None:
     replay = ReplaySubject[Any](buffer_size=1)
     for mark in "aqd":
@@ -142,107 +116,6 @@ def test_a_late_subscriber_to_a_replay_gets_the_last_snapshot_and_the_end() -> N
     replay.pipe(rd.until_all_tools_terminal()).subscribe(got.append, on_completed=lambda: got.append("|"))
     assert got == [MARKS["d"], "|"]
     assert replay.observers == []
-
-
-def test_two_subscriptions_know_nothing_of_each_other() -> None:
-    scheduler = TestScheduler()
-    cold = marbles.cold("-q-d-", scheduler, values=MARKS, frame=1)
-    until = cold.pipe(rd.until_all_tools_terminal())
-    first, second = scheduler.create_observer(), scheduler.create_observer()
-    until.subscribe(first, scheduler=scheduler)
-    scheduler.schedule_absolute(2, lambda *_: until.subscribe(second, scheduler=scheduler))
-    scheduler.start()
-    assert line_of(first.messages, values=MARKS) == "-q-[d|]"
-    assert line_of(second.messages, values=MARKS, start=2) == "-q-[d|]"
-    assert cold.subscriptions == [(0, 3), (2, 5)]
-
-
-def test_the_scheduler_of_the_subscriber_goes_upstream() -> None:
-    told: list[Any] = []
-
-    def subscribe(_: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None) -> Disposable:
-        told.append(scheduler)
-        return Disposable()
-
-    scheduler = TestScheduler()
-    Observable(subscribe).pipe(rd.until_all_tools_terminal()).subscribe(scheduler=scheduler)
-    assert told == [scheduler]
-
-
-@pytest.mark.parametrize("more", ["e", "d", "m"])
-def test_52_an_observer_may_emit_inside_on_next(more: str) -> None:
-    source = Subject[Any]()
-    got: list[Any] = []
-
-    def draw(snapshot: Any) -> None:
-        got.append(snapshot)
-        if snapshot is MARKS["q"]:  # the tool answers at once
-            source.on_next(MARKS["d"])
-        if snapshot is MARKS["d"]:
-            source.on_next(MARKS[more])
-            source.on_error(BOOM)
-
-    source.pipe(rd.until_all_tools_terminal()).subscribe(draw, got.append, lambda: got.append("|"))
-    source.on_next(MARKS["q"])
-    source.on_next(MARKS["e"])
-    assert got == [MARKS["q"], MARKS["d"], "|"]
-    assert source.observers == []
-
-
-def test_52_a_source_that_completes_inside_on_next_completes_it_thereafter() -> None:
-    source = Subject[Any]()
-    got: list[Any] = []
-
-    def draw(snapshot: Any) -> None:
-        source.on_completed()
-        got.append(snapshot)
-
-    source.pipe(rd.until_all_tools_terminal()).subscribe(draw, on_completed=lambda: got.append("|"))
-    source.on_next(MARKS["d"])
-    assert got == [MARKS["d"], "|"]
-
-
-@pytest.mark.parametrize("mark", ["q", "d"])
-def test_52_an_observer_may_dispose_inside_on_next(mark: str) -> None:
-    source = Subject[Any]()
-    got: list[Any] = []
-    subscription = SerialDisposable()
-
-    def draw(snapshot: Any) -> None:
-        got.append(snapshot)
-        subscription.dispose()
-
-    subscription.disposable = source.pipe(rd.until_all_tools_terminal()).subscribe(
-        draw, on_completed=lambda: got.append("|")
-    )
-    source.on_next(MARKS[mark])
-    assert got == [MARKS[mark]]
-    assert source.observers == []
-
-
-def test_51_an_observer_that_raises_is_not_told_of_its_own_error() -> None:
-    def draw(snapshot: Any) -> None:
-        raise BOOM
-
-    source = Subject[Any]()
-    errors: list[Any] = []
-    source.pipe(rd.until_all_tools_terminal()).subscribe(draw, errors.append)
-    with pytest.raises(ValueError, match="boom"):
-        source.on_next(MARKS["q"])
-    assert errors == []
-
-
-@pytest.mark.parametrize("source", ["?", "a?", "a?qd?|"])
-def test_what_is_no_snapshot_is_an_error_of_the_stream_and_the_last(source: str) -> None:
-    records, reads = through(source, rd.until_all_tools_terminal(), values=MARKS)
-    *before, (_, _, error) = records
-    place = source.index("?")
-    assert before == marbles.parse(source[:place], values=MARKS, frame=1)
-    assert type(error) is rd.InvalidValueError
-    assert str(error).startswith(
-        "until_all_tools_terminal() reads snapshots, and got a TextDelta; put scan_deltas()"
-    )
-    assert reads == [(0, place)]
 
 
 def asked(*names: str) -> list[Any]:

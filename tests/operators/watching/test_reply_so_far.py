@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from core.strategies import event_of_any_run, text
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 import rxdelta as rd
-from rxdelta.core import _tail
+from rxdelta.core import fold as fold_module
 from rxdelta.operators.watching.reply_so_far import ReplySoFar
 
 ev = rd.events
@@ -63,7 +62,7 @@ def test_it_is_that_of_a_fold_of_each_event(steps: list[tuple[Any, bool]], limit
     steps = [(START, False), *steps]
     found = looked_at(steps, limits)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_tail, "_MOST", 0)  # so that nothing is kept
+        patch.setattr(fold_module, "_MOST", 0)  # so that nothing is kept
         assert found == looked_at(steps, limits)
 
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import threading
 from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
-from hypothesis import strategies as st
-from reactivex import Observable, abc
-from reactivex import operators as ops
+from hypothesis import given, strategies as st
+from reactivex import Observable, abc, operators as ops
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
 from support.lines import through
-from support.loops import Stream, turns
-from support.loops import run as run_loop
+from support.loops import Stream, run as run_loop, turns
 from support.replies import ANTHROPIC
 
 import rxdelta as rd
@@ -219,7 +214,7 @@ def test_equal_values_are_told_apart_by_their_order() -> None:
 
 
 def test_what_waits_is_not_kept_for_ever() -> None:
-    from rxdelta.operators.watching.metrics import _Waiting
+    from rxdelta.operators.watching.tap import _Waiting
 
     waiting = _Waiting()
     for number in range(1000):
@@ -255,32 +250,6 @@ def test_an_end_on_the_edge_is_told_once_and_nothing_comes_after_it() -> None:
     assert notes.kinds[-1] == "completed"
     assert [metrics.seconds for metrics in notes][-1] == 4
     assert len(notes) <= 2
-
-
-def test_disposal_ends_the_timer() -> None:
-    scheduler, notes = TestScheduler(), Notes()
-    subscription = rx.never().pipe(rd.tap_metrics(notes, every=4, scheduler=scheduler)).subscribe()
-    scheduler.advance_to(9)
-    subscription.dispose()
-    scheduler.advance_to(99)
-    assert notes.kinds == [None, None, "disposed"]
-
-
-def test_51_an_observer_that_raises_leaves_no_timer() -> None:
-    source = Subject[int]()
-
-    def draw(value: int) -> None:
-        raise BOOM
-
-    async def main() -> None:
-        loop: Any = asyncio.get_running_loop()
-        before = list(loop._scheduled)
-        source.pipe(rd.tap_metrics(print, every=3600)).subscribe(draw)
-        with pytest.raises(ValueError, match="boom"):
-            source.on_next(1)
-        assert [timer for timer in loop._scheduled if not timer.cancelled() and timer not in before] == []
-
-    run_loop(main)
 
 
 def test_fn_may_dispose() -> None:
@@ -340,22 +309,6 @@ def test_51_an_observer_that_raises_is_told_and_leaves_the_source() -> None:
     assert source.observers == []
 
 
-def test_52_an_observer_may_dispose_or_push_inside_on_next() -> None:
-    source, notes, got = Subject[int](), Notes(), list[int]()
-    subscription = SerialDisposable()
-
-    def read(value: int) -> None:
-        got.append(value)
-        if value == 1:
-            source.on_next(2)
-        else:
-            subscription.dispose()
-
-    subscription.disposable = source.pipe(rd.tap_metrics(notes)).subscribe(read)
-    source.on_next(1)
-    assert (got, notes.kinds, notes[0].chunks) == ([1, 2], ["disposed"], 2)
-
-
 def test_a_source_that_is_synchronous_and_one_that_cannot_be_subscribed() -> None:
     notes, errors = Notes(), list[Exception]()
     rx.of(1, 2).pipe(rd.tap_metrics(notes, every=1)).subscribe()
@@ -365,40 +318,6 @@ def test_a_source_that_is_synchronous_and_one_that_cannot_be_subscribed() -> Non
 
     Observable(subscribe).pipe(rd.tap_metrics(notes)).subscribe(on_error=errors.append)
     assert (notes.kinds, errors) == (["completed", "failed"], [BOOM])
-
-
-def test_two_subscriptions_are_measured_each() -> None:
-    notes = Notes()
-    tapped = rx.of(1, 2).pipe(rd.tap_metrics(notes))
-    tapped.subscribe()
-    tapped.subscribe()
-    assert [metrics.chunks for metrics in notes] == [2, 2]
-
-
-def test_53_two_threads_that_end_it_at_once_settle_once() -> None:
-    def both(gate: threading.Barrier, end: Any) -> None:
-        gate.wait(10)
-        end()
-
-    for _ in range(100):
-        source, notes = Subject[int](), Notes()
-        subscription = source.pipe(rd.tap_metrics(notes)).subscribe()
-        gate = threading.Barrier(2)
-        threads = [
-            threading.Thread(target=both, args=(gate, end))
-            for end in (source.on_completed, subscription.dispose)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(notes) == 1
-
-
-@pytest.mark.parametrize("wrong", [{"fn": None}, {"through": 3}, {"every": 0}, {"every": True}])
-def test_what_cannot_be_is_refused_at_once(wrong: Any) -> None:
-    with pytest.raises(rd.InvalidValueError, match=next(iter(wrong))):
-        rd.tap_metrics(**{"fn": print, **wrong})
 
 
 def test_the_metrics_are_values() -> None:

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from rxdelta.relay._valkey._connections import Connections, Script
+from rxdelta.relay.valkey.calls import Script
+from rxdelta.relay.valkey.connections import Connections
 
 __all__ = ["STEP", "opened", "up_to"]
 

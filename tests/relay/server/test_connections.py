@@ -14,7 +14,8 @@ from relay.server.steps import opened
 from support.valkey_servers import ValkeyServer
 
 from rxdelta import InvalidValueError, StreamInterrupted
-from rxdelta.relay._valkey._connections import Connections, Script
+from rxdelta.relay.valkey.calls import Script
+from rxdelta.relay.valkey.connections import Connections
 
 PUSH = Script("redis.call('RPUSH', KEYS[1], ARGV[1]); return redis.call('LRANGE', KEYS[1], 0, -1)")
 ADD = Script("return redis.call('XADD', KEYS[1], ARGV[1], 'f', ARGV[2])")
@@ -270,7 +271,7 @@ def test_closing_ends_what_is_under_way(server: ValkeyServer) -> None:
 def test_the_packages_are_imported_only_for_a_url() -> None:
     program = """
         import sys, rxdelta, rxdelta.relay
-        import rxdelta.relay._valkey._connections
+        import rxdelta.relay.valkey.connections
         assert not {"redis", "valkey"} & sys.modules.keys()
     """
     subprocess.run(

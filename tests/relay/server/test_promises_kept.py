@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 import reactivex as rx
+from relay.comparing import folded, left_behind, number_of, relay_objects
 from relay.promises import promised
 from relay.reading import HELLO, Source, read, said, until
-from relay.schedules import folded, left_behind, number_of, relay_objects
 from support.cutting_proxy import CuttingProxy
 from support.loops import run, turns
-from support.valkey_servers import Group, ValkeyServer, has_server
-from support.valkey_servers import until as wait_until
+from support.valkey_servers import Group, ValkeyServer, has_server, until as wait_until
 
 import rxdelta as rd
 from rxdelta.relay import Relay, StreamUnreadableError

@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 import reactivex as rx
 from reactivex import operators as ops
+from relay.comparing import folded
 from relay.reading import HELLO, Source, read, until
-from relay.schedules import folded
 from support.cutting_proxy import CuttingProxy
 from support.loops import run
-from support.valkey_servers import Cluster, ValkeyServer, has_server
-from support.valkey_servers import until as wait_until
+from support.valkey_servers import Cluster, ValkeyServer, has_server, until as wait_until
 
 import rxdelta as rd
 from rxdelta.relay import Relay
-from rxdelta.relay._valkey._topologies import slot
+from rxdelta.relay.valkey.lines import slot
 
 ev = rd.events
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "relay-server.md"

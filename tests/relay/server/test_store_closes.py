@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("redis")
 
-from rxdelta.relay._store import LogKey, Terms
-from rxdelta.relay._valkey._store import ValkeyStore
+from rxdelta.relay.store import LogKey, Terms
+from rxdelta.relay.valkey.store import ValkeyStore
 
 
 def test_a_store_closes_also_when_an_inbox_fails_meanwhile(

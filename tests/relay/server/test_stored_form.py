@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import reactivex as rx
+from relay.comparing import folded, is_transient
 from relay.promises import promised
 from relay.reading import HELLO, Source, read, said, until
-from relay.schedules import folded, is_transient
 from support.loops import run
 from support.valkey_servers import ValkeyServer
 

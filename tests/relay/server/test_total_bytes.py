@@ -16,8 +16,8 @@ from support.valkey_servers import ValkeyServer
 
 import rxdelta as rd
 from rxdelta.relay import Relay
-from rxdelta.relay._bounds import bytes_of
-from rxdelta.relay._valkey._keys import Keys
+from rxdelta.relay.logs import bytes_of
+from rxdelta.relay.valkey.scripts import Keys
 
 ev = rd.events
 DELTA = ev.TextDelta(0, "x" * 136)  # 200 bytes

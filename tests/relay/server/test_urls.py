@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rxdelta import InvalidValueError
-from rxdelta.relay._valkey._urls import Address, Way, parse_url
+from rxdelta.relay.valkey.urls import Address, Way, parse_url
 
 
 def named(way: Way) -> str:

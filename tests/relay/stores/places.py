@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rxdelta.relay import Store
-from rxdelta.relay._places import store_at
+from rxdelta.relay.places import store_at
 
 __all__ = ["URL", "at_the_url"]
 

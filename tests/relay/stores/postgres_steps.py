@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from secrets import token_hex
 from typing import Any
 
-from rxdelta.relay._postgres import PostgresStore
-from rxdelta.relay._store import LogKey, Record, Terms
+from rxdelta.relay.postgres import PostgresStore
+from rxdelta.relay.store import LogKey, Record, Terms
 
 __all__ = ["TERMS", "begun", "come", "new_key", "numbers", "opened", "program", "record", "until"]
 

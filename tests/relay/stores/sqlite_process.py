@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from zlib import crc32
 
-from rxdelta.relay._sqlite import SqliteStore
-from rxdelta.relay._store import LogKey, Record, Terms, Topic
+from rxdelta.relay.sqlite import SqliteStore
+from rxdelta.relay.store import LogKey, Record, Terms, Topic
 
 __all__ = ["TERMS", "key", "start"]
 
@@ -74,15 +74,6 @@ async def answer(store: SqliteStore) -> None:
     await asyncio.to_thread(sys.stdin.read)
 
 
-async def contend(store: SqliteStore) -> None:
-    """Begin a hundred logs that another process begins, too, and say which are its own."""
-    say("ready")
-    await asyncio.to_thread(sys.stdin.readline)
-    for n in range(100):
-        mine = LogKey("", f"name-{n}", f"{os.getpid():08x}{n:08x}")
-        say(f"{n} {await store.begin(mine) is None}")
-
-
 async def main(role: str, path: str) -> None:
     if role == "lock":
         connection = sqlite3.connect(path, isolation_level=None)
@@ -92,7 +83,7 @@ async def main(role: str, path: str) -> None:
         return
     store = SqliteStore(path)
     await store.open(TERMS)
-    await {"write": write, "answer": answer, "contend": contend}[role](store)
+    await {"write": write, "answer": answer}[role](store)
     await store.close()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from rxdelta.relay import _sqlite_tables
+from rxdelta.relay import sqlite_tables as _sqlite_tables
 
 __all__ = ["shift_the_clock", "stop_growing"]
 

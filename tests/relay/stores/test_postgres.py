@@ -16,8 +16,8 @@ import psycopg
 from relay.stores.postgres_steps import TERMS, begun, come, new_key, numbers, opened, program, record, until
 
 from rxdelta.core import InvalidValueError, StreamInterrupted
-from rxdelta.relay._postgres import PostgresStore
-from rxdelta.relay._store import Record, Terms, Topic
+from rxdelta.relay.postgres import PostgresStore
+from rxdelta.relay.store import Record, Terms, Topic
 
 need_postgres()
 
@@ -30,147 +30,6 @@ def server() -> Iterator[PostgresServer]:
 
 
 # --- each call --------------------------------------------------------------------------------------------------------
-
-
-def test_one_of_many_gets_a_name_and_the_others_are_told_which(server: PostgresServer) -> None:
-    async def main() -> None:
-        async with opened(server.url, "begin") as one, opened(server.url, "begin") as two:
-            keys = [new_key("same") for _ in range(40)]
-            answers = await asyncio.gather(*((one, two)[at % 2].begin(key) for at, key in enumerate(keys)))
-            (winner,) = [key for key, answer in zip(keys, answers, strict=True) if answer is None]
-            assert {answer for answer in answers if answer is not None} == {winner.epoch}
-            assert await two.begin(winner) is None  # again
-            assert await one.append(winner, 0, Record(1, 0, end=b"end")) is not None
-            assert await one.begin(winner) == winner.epoch
-            assert await one.free(winner)
-            assert await one.free(winner)
-            assert await one.begin(keys[0] if keys[0] != winner else keys[1]) is None
-            assert await one.begin(winner) not in (None, winner.epoch)
-
-    run(main)
-
-
-def test_an_append_is_written_once_however_often_it_comes(server: PostgresServer) -> None:
-    async def main() -> None:
-        async with opened(server.url, "append") as store:
-            key = await begun(store)
-            first = Record(2, 2, b"a\0\xff", size=7)
-            for _ in range(2):
-                assert (await store.append(key, 0, first)).state == "written"
-            assert (await store.append(key, 0, Record(2, 1, b"other"))).state == "lost"
-            assert (await store.append(key, 1, record(2))).state == "lost"
-            assert (await store.append(key, 2, None)).state == "written"
-            assert (await store.append(key, 1, None)).state == "lost"
-            assert (await store.append(key, None, None)).state == "written"
-            second, last = record(3), Record(4, 1, b"b", end=b"", size=1)
-            assert (await store.append(key, 2, second)).state == "written"
-            assert (await store.append(key, 0, first)).state == "lost"  # it isn't the last any more
-            for _ in range(2):
-                assert (await store.append(key, 3, last)).state == "written"
-            assert (await store.append(key, 3, Record(4, 1, b"b"))).state == "ended"
-            assert (await store.append(key, 4, record(5))).state == "ended"
-            assert (await store.append(key, 4, None)).state == "ended"
-            assert (await store.append(key, None, None)).state == "written"
-            assert (await store.append(new_key(), 0, first)).state == "gone"
-            page = await store.read(key.tenant, key.id, None, 0, 1 << 20)
-            assert page is not None
-            assert list(page.records) == [first, second, last]
-            assert (page.epoch, page.newest, page.has_ended, page.lease) == (key.epoch, 4, True, TERMS.lease)
-            assert await store.total() == 9
-
-    run(main)
-
-
-def test_a_page_has_about_as_many_bytes_as_were_asked_for(server: PostgresServer) -> None:
-    async def main() -> None:
-        async with opened(server.url, "pages") as store:
-            key = await begun(store)
-            for number in range(1, 21):
-                await store.append(key, number - 1, record(number, bytes([number]) * 100))
-            for after, most, found in (
-                (0, 1, [1]),
-                (0, 250, [1, 2, 3]),
-                (18, 1 << 20, [19, 20]),
-                (20, 9, []),
-                (99, 9, []),
-            ):
-                page = await store.read(*key, after, most)
-                assert page is not None
-                assert [one.number for one in page.records] == found
-                assert page.newest == 20
-            assert await store.read(key.tenant, key.id, "f" * 16, 0, 1) is None
-            assert await store.read("other", key.id, None, 0, 1) is None
-
-    run(main)
-
-
-def test_a_publisher_that_gives_a_sign_is_not_buried(server: PostgresServer) -> None:
-    async def main() -> None:
-        async with opened(server.url, "bury") as store:
-            key = await begun(store)
-            seen = await store.read(*key, 0, 1)
-            assert seen is not None
-            await store.append(key, 0, None)
-            end = Record(5, 0, end=b"dead", dead=1)
-            assert not await store.bury(key, seen.sign, end)
-            again = await store.read(*key, 0, 1)
-            assert again is not None
-            assert again.sign != seen.sign
-            assert not again.has_ended
-            for _ in range(2):
-                assert await store.bury(key, again.sign, end)
-            assert not await store.bury(key, None, Record(6, 0, end=b"other", dead=1))
-            for told in (record(1), None):
-                assert (await store.append(key, 0, told)).state == "ended"
-            assert (await store.append(key, None, None)).state == "ended"
-            assert not await store.bury(new_key(), None, end)
-            other = await begun(store)
-            await store.append(other, 0, record(1))
-            assert not await store.bury(
-                other, None, Record(1, 0, end=b"dead", dead=1)
-            )  # it would stand in no order
-            assert await store.bury(other, None, Record(2, 0, end=b"dead", dead=2))
-
-    run(main)
-
-
-def test_one_is_the_first_to_stop_a_stream(server: PostgresServer) -> None:
-    async def main() -> None:
-        async with opened(server.url, "stop") as store:
-            key = await begun(store)
-            answers = await asyncio.gather(*(store.stop(key, f"{at}", b"%d" % at) for at in range(9)))
-            assert sum(answers) == 1
-            first = answers.index(True)
-            assert await store.stop(key, f"{first}", b"again")
-            answer = await store.append(key, 0, record(1))
-            assert (answer.state, answer.stop, answer.is_named) == ("written", b"%d" % first, True)
-            await store.append(key, 1, Record(2, 0, end=b"end"))
-            assert await store.stop(key, f"{first}", b"again")
-            assert not await store.stop(key, "late", b"late")
-            assert not await store.stop(new_key(), "x", b"")
-
-    run(main)
-
-
-def test_a_log_that_lost_its_name_goes_on_and_its_publisher_knows(server: PostgresServer) -> None:
-    async def main() -> None:
-        async with opened(server.url, "free") as store:
-            key = await begun(store, "a")
-            await begun(store, "b")
-            assert await store.names("t") == ["a", "b"]
-            assert await store.free(key)
-            assert await store.names("t") == ["b"]
-            assert await store.read("t", "a", None, 0, 1) is None
-            answer = await store.append(key, 0, record(1))
-            assert (answer.state, answer.is_named) == ("written", False)
-            assert await numbers(store, key) == [1]
-            await begun(store, "a")
-            assert await store.names("t") == ["b", "a"]
-            assert await store.begin(key) is None  # it had begun, and hasn't ended
-            await store.probe()
-            assert await store.names("") == []
-
-    run(main)
 
 
 def test_each_log_is_kept_as_long_as_it_is_said(server: PostgresServer) -> None:
@@ -231,7 +90,7 @@ def test_logs_that_expired_are_not_there_and_are_deleted_a_little_at_a_time(serv
 def test_what_has_expired_is_deleted_by_itself(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rxdelta.relay import _postgres
+    from rxdelta.relay import postgres as _postgres
 
     monkeypatch.setattr(_postgres, "_SWEEP_SECONDS", 0.05)
 
@@ -405,7 +264,7 @@ def test_what_is_no_way_to_postgresql_is_refused(server: PostgresServer) -> None
 WITHOUT = """
 import sys
 sys.modules["psycopg"] = None
-from rxdelta.relay._postgres import PostgresStore
+from rxdelta.relay.postgres import PostgresStore
 PostgresStore.ddl()
 try:
     PostgresStore("")
@@ -423,8 +282,8 @@ def test_without_psycopg_it_says_what_is_to_be_installed() -> None:
 
 OPENS = """
 import asyncio, sys
-from rxdelta.relay._postgres import PostgresStore
-from rxdelta.relay._store import LogKey, Terms
+from rxdelta.relay.postgres import PostgresStore
+from rxdelta.relay.store import LogKey, Terms
 async def main():
     for line in sys.stdin:
         store = PostgresStore(sys.argv[1], prefix=line.strip())
@@ -435,6 +294,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_eight_processes_make_the_tables_at_once(server: PostgresServer) -> None:
     epochs = [f"{at:016x}" for at in range(8)]
     processes = [program(OPENS, server.url, epoch) for epoch in epochs]
@@ -485,7 +345,7 @@ def test_a_role_that_may_create_nothing_uses_what_somebody_has_made(server: Post
 def test_tables_of_a_later_version_are_refused_and_older_ones_brought_up_to_date(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rxdelta.relay import _postgres, _postgres_tables
+    from rxdelta.relay import postgres as _postgres, postgres_tables as _postgres_tables
 
     async def main() -> None:
         async with opened(server.url, "forms") as store:

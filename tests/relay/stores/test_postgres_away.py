@@ -16,9 +16,9 @@ pytest.importorskip("psycopg")
 
 from relay.stores.postgres_steps import TERMS, begun, come, new_key, numbers, opened, program, record, until
 
-from rxdelta.relay import _postgres_lines as lines
-from rxdelta.relay._postgres import PostgresStore
-from rxdelta.relay._store import Topic
+from rxdelta.relay import postgres_lines as lines
+from rxdelta.relay.postgres import PostgresStore
+from rxdelta.relay.store import Topic
 
 need_postgres()
 
@@ -41,8 +41,8 @@ def own_server() -> Iterator[PostgresServer]:
 
 PUBLISHES = """
 import asyncio, sys
-from rxdelta.relay._postgres import PostgresStore
-from rxdelta.relay._store import LogKey, Record, Terms
+from rxdelta.relay.postgres import PostgresStore
+from rxdelta.relay.store import LogKey, Record, Terms
 async def main():
     store = PostgresStore(sys.argv[1], prefix="news")
     await store.open(Terms(30, 60, 5))
@@ -186,6 +186,7 @@ def test_who_hears_nothing_looks_for_news(
 # --- a server that is away --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_is_there_after_kill_9(own_server: PostgresServer) -> None:
     server = own_server
 

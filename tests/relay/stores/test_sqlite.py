@@ -16,17 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from relay.reading import until
 from relay.stores.sqlite_process import TERMS, key, start
 
 from rxdelta import InvalidValueError
 from rxdelta.errors import StreamInterrupted
-from rxdelta.relay import _sqlite, _sqlite_tables
-from rxdelta.relay._sqlite import SqliteStore, sqlite_store
-from rxdelta.relay._store import LogKey, Record, Terms, Topic
-
-END = Record(3, 1, b"third", b"completed", 0, 5)
-DEATH = Record(9, 0, b"", b"dead", 1, 0)
+from rxdelta.relay import sqlite as _sqlite, sqlite_tables as _sqlite_tables
+from rxdelta.relay.sqlite import SqliteStore, sqlite_store
+from rxdelta.relay.store import LogKey, Record, Terms, Topic
 
 
 @asynccontextmanager
@@ -68,85 +64,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "relay.db"
 
 
-def test_each_call_answers_twice_the_same(path: Path) -> None:
-    async def main() -> None:
-        async with opened(path) as store:
-            chat, other = key("chat"), key("chat", 1)
-            assert [await store.begin(chat) for _ in range(2)] == [None, None]
-            assert await store.begin(other) == chat.epoch
-            for number in (1, 2):
-                for _ in range(2):
-                    answer = await store.append(chat, number - 1, record(number, b"%d" % number, size=5))
-                    assert (answer.state, answer.stop, answer.is_named) == ("written", None, True)
-            assert await store.total() == 10
-            assert (await store.append(chat, 0, record(1, b"1"))).state == "lost"
-            assert (await store.append(chat, 1, None)).state == "lost"
-            assert (await store.append(chat, 2, None)).state == "written"
-            assert (await store.append(other, 0, record(1))).state == "gone"
-            for _ in range(2):
-                assert await store.stop(chat, "a", b"enough")
-                assert not await store.stop(chat, "b", b"other")
-            assert (await store.append(chat, None, None)).stop == b"enough"
-            for _ in range(2):
-                assert (await store.append(chat, 2, END)).state == "written"
-            assert (await store.append(chat, 3, record(4))).state == "ended"
-            assert (await store.append(chat, 2, Record(3, 1, b"third", b"failed"))).state == "ended"
-            assert (await store.append(chat, 3, None)).state == "ended"
-            assert (await store.append(chat, None, None)).state == "written"
-            assert not await store.bury(chat, None, DEATH)
-            assert await store.begin(chat) == chat.epoch
-            assert await store.total() == 15
-            page = await store.read("", "chat", None, 0, 1000)
-            assert page is not None
-            assert [*page.records] == [record(1, b"1", size=5), record(2, b"2", size=5), END]
-            assert (page.epoch, page.newest, page.has_ended, page.lease) == (chat.epoch, 3, True, TERMS.lease)
-            assert [await store.free(chat) for _ in range(2)] == [True, True]
-            assert await store.read("", "chat", None, 0, 1000) is None
-            page = await store.read("", "chat", chat.epoch, 1, 1)
-            assert page is not None
-            assert [one.number for one in page.records] == [2]
-            assert await store.begin(other) is None
-            assert await store.free(chat)  # which isn't `other`
-            assert await store.names("") == ["chat"]
-
-    asyncio.run(main())
-
-
-def test_a_burial_needs_the_last_sign(path: Path) -> None:
-    async def main() -> None:
-        async with opened(path) as store:
-            chat = key("chat")
-            await store.begin(chat)
-            page = await store.read("", "chat", None, 0, 1)
-            assert page is not None
-            await store.append(chat, 0, None)
-            assert not await store.bury(chat, page.sign, DEATH)
-            page = await store.read("", "chat", None, 0, 1)
-            assert page is not None
-            assert [await store.bury(chat, page.sign, DEATH) for _ in range(2)] == [True, True]
-            assert not await store.bury(chat, None, Record(9, 0, b"", b"another", 1))
-            for before, late in ((0, record(1)), (0, None), (None, None), (0, Record(9, 0, b"", b"dead"))):
-                assert (await store.append(chat, before, late)).state == "ended"
-
-    asyncio.run(main())
-
-
-def test_names_are_in_order_and_of_one_tenant(path: Path) -> None:
-    async def main() -> None:
-        async with opened(path) as store:
-            for name in ("c", "a", "b"):
-                await store.begin(key(name))
-            await store.begin(key("x", 1, "tenant"))
-            await store.free(key("a"))
-            await store.begin(key("a", 1))
-            await store.probe()
-            assert [*await store.names("")] == ["c", "b", "a"]
-            assert [*await store.names("tenant")] == ["x"]
-            assert await store.read("tenant", "c", None, 0, 1) is None
-
-    asyncio.run(main())
-
-
 def test_what_has_expired_is_gone_and_removed_a_few_at_a_time(path: Path, clock: Clock) -> None:
     terms = Terms(lease=10.0, keep=60.0, patience=1.0)
 
@@ -181,67 +98,6 @@ def test_what_has_expired_is_gone_and_removed_a_few_at_a_time(path: Path, clock:
     asyncio.run(main())
 
 
-def test_an_end_can_be_read_for_a_lease_also_if_its_name_is_free_before(path: Path, clock: Clock) -> None:
-    async def main() -> None:
-        async with opened(path, Terms(lease=10.0, keep=1.0, patience=1.0)) as store:
-            await store.begin(key("chat"))
-            await store.append(key("chat"), 0, Record(1, 0, b"", b"end"))
-            clock.now += 2
-            assert await store.begin(key("chat", 1)) is None
-            assert await store.read("", "chat", key("chat").epoch, 0, 1) is not None
-            clock.now += 9
-            assert await store.read("", "chat", key("chat").epoch, 0, 1) is None
-
-    asyncio.run(main())
-
-
-def test_a_page_ends_where_it_is_full(path: Path) -> None:
-    async def main() -> None:
-        async with opened(path) as store:
-            await store.begin(key("chat"))
-            for number in range(5):
-                await store.append(key("chat"), number, record(number + 1, bytes(1000)))
-            for most, expected in ((1, [1]), (2999, [1, 2]), (3000, [1, 2, 3]), (1 << 20, [1, 2, 3, 4, 5])):
-                page = await store.read("", "chat", None, 0, most)
-                assert page is not None
-                assert [one.number for one in page.records] == expected
-
-    asyncio.run(main())
-
-
-def test_news_come_at_once_in_a_process_and_to_another_store_of_it(path: Path) -> None:
-    async def main() -> None:
-        async with opened(path) as store, opened(path) as second:
-            told = list[str]()
-            ends = [
-                one.follow(topic, lambda name=f"{name} {topic.what}": told.append(name))
-                for name, one in (("first", store), ("second", second))
-                for topic in (
-                    Topic("begun", "", "chat"),
-                    Topic("written", *key("chat")),
-                    Topic("stopped", *key("chat")),
-                )
-            ]
-            for what, call in (
-                ("begun", store.begin(key("chat"))),
-                ("written", store.append(key("chat"), 0, record(1))),
-                ("stopped", store.stop(key("chat"), "a", b"")),
-            ):
-                await call
-                await until(lambda: len(told) == 2)
-                assert sorted(told) == [f"first {what}", f"second {what}"]
-                told.clear()
-            await store.append(key("chat"), 1, None)
-            for end in (*ends, *ends):
-                end()
-            await store.append(key("chat"), 1, record(2))
-            await store.probe()
-            await second.probe()
-            assert told == []  # a sign isn't news
-
-    asyncio.run(main())
-
-
 def test_news_come_from_and_to_another_process(path: Path) -> None:
     async def main() -> None:
         async with opened(path) as store:
@@ -263,21 +119,7 @@ def test_news_come_from_and_to_another_process(path: Path) -> None:
     asyncio.run(main())
 
 
-def test_of_two_processes_that_begin_a_log_one_wins(path: Path) -> None:
-    with start("contend", path) as first, start("contend", path) as second:
-        for process in (first, second):
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        for process in (first, second):
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-        told = [process.communicate()[0].splitlines() for process in (first, second)]
-    assert len(told[0]) == len(told[1]) == 100
-    for one, other in zip(*told):
-        assert {one.split()[1], other.split()[1]} == {"True", "False"}
-
-
+@pytest.mark.slow
 def test_what_was_acknowledged_is_there_when_its_process_was_killed(path: Path) -> None:
     acknowledged = dict[str, int]()
     for _ in range(3):
@@ -443,7 +285,7 @@ FORK = """
 import asyncio, os, sys
 from pathlib import Path
 from rxdelta.errors import StreamInterrupted
-from rxdelta.relay._sqlite import SqliteStore
+from rxdelta.relay.sqlite import SqliteStore
 from relay.stores.sqlite_process import TERMS, key
 async def main():
     store = SqliteStore(sys.argv[1])

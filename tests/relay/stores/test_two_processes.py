@@ -202,27 +202,7 @@ def test_a_reply_published_in_one_process_is_read_in_another_when_the_first_has_
         assert late.text == publisher.written == reply(50)
 
 
-def test_a_late_reader_in_a_second_process_joins_a_live_reply_and_a_third_resumes_it_by_an_id(
-    url: str,
-) -> None:
-    publisher, second = Publisher(url), Reader(url)
-    with running(publisher, second):
-        publisher.publish(20)
-        second.read(1)
-        publisher.publish(3)
-        while second.text != reply(23):
-            second.read(1)
-        second.kill()
-        publisher.publish(20)
-        third = Reader(url, second.ids[-1])
-        with running(third):
-            third.read(1)
-            publisher.publish(20)
-            publisher.complete()
-            assert third.end() == "it is complete"
-        assert second.text + third.text == reply(63)
-
-
+@pytest.mark.slow
 def test_kill_9_of_the_publisher_is_told_to_readers_in_other_processes_within_three_leases(url: str) -> None:
     publisher, reader = Publisher(url), Reader(url)
     with running(publisher, reader):
@@ -233,27 +213,3 @@ def test_kill_9_of_the_publisher_is_told_to_readers_in_other_processes_within_th
         assert "taken for dead" in reader.end()
         assert time.monotonic() - killed < 3 * LEASE
         assert reader.text.startswith(publisher.written), "it has all that was acknowledged"
-
-
-def test_kill_9_of_the_publisher_loses_nothing_for_a_reader_that_comes_later(url: str) -> None:
-    publisher = Publisher(url)
-    with running(publisher):
-        publisher.publish(20)
-        publisher.kill_in_the_middle()
-    late = Reader(url)
-    with running(late):
-        assert "taken for dead" in late.end()
-        assert late.text.startswith(publisher.written)
-
-
-def test_kill_9_of_a_reader_has_no_effect_on_the_publisher_and_on_other_readers(url: str) -> None:
-    publisher, killed, other = Publisher(url), Reader(url), Reader(url)
-    with running(publisher, killed, other):
-        publisher.publish(20)
-        killed.read(1)
-        other.read(1)
-        killed.kill()
-        publisher.publish(20)
-        publisher.complete()
-        assert other.end() == "it is complete"
-        assert other.text == publisher.written == reply(40)

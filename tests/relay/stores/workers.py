@@ -168,7 +168,7 @@ class Nursery:
 
 def serve() -> None:
     """Fork a worker for each line."""
-    ours = ("rxdelta.relay._valkey._store", "rxdelta.relay._postgres_lines", "rxdelta.relay._sqlite")
+    ours = ("rxdelta.relay.valkey.store", "rxdelta.relay.postgres_lines", "rxdelta.relay.sqlite")
     for module in ("redis.asyncio", "valkey.asyncio", *ours):
         with suppress(ImportError):
             importlib.import_module(module)

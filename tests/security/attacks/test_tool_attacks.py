@@ -136,11 +136,6 @@ class _Enum(enum.Enum):
     A = 1
 
 
-class _Mapping(dict[str, Any]):
-    def __class_getitem__(cls, _: Any) -> Any:
-        return fail()
-
-
 def _cycle(record: Any) -> Any:
     record.a = [record]
     return record

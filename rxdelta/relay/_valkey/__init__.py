@@ -1,1 +1,0 @@
-"""The relay's store on Valkey or Redis."""
