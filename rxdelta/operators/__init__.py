@@ -1,4 +1,4 @@
-"""The operators: one file each, in a folder for each family."""
+"""The operators, in a folder for each family: one file each, but for those of `edges`, of which a file has all of one subject."""
 
 from rxdelta.operators.edges.decode import decode
 from rxdelta.operators.edges.framing import parse_ndjson, parse_sse, to_ndjson, to_sse
